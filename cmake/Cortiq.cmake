@@ -1,0 +1,47 @@
+# Functions that every CMakeLists.txt of the project uses: one place for warnings, include folders and test registration.
+
+# cortiq_library(NAME SOURCES ... [DEPS ...]): a static library of ours.
+function(cortiq_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  cortiq_target_defaults(${name})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+endfunction()
+
+# cortiq_tool(NAME SOURCES ... [DEPS ...]): a program that lands in bin/.
+function(cortiq_tool name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  cortiq_target_defaults(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
+# cortiq_unit_test(NAME SOURCES ... [DEPS ...]): a GoogleTest program, registered with ctest under the label "unit".
+# Tests read the fixture folder from the environment variable CORTIQ_FIXTURES.
+function(cortiq_unit_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  cortiq_target_defaults(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit
+    ENVIRONMENT "CORTIQ_FIXTURES=${CORTIQ_FIXTURES};CORTIQ_BIN=${CMAKE_BINARY_DIR}/bin")
+endfunction()
+
+function(cortiq_target_defaults name)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -Wno-unused-parameter -Wnon-virtual-dtor -Wimplicit-fallthrough)
+  if(CORTIQ_SANITIZE)
+    target_compile_options(${name} PUBLIC -fsanitize=${CORTIQ_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${name} PUBLIC -fsanitize=${CORTIQ_SANITIZE})
+  endif()
+endfunction()
+
+# Everything that includes MLIR headers calls this: LLVM's folders and definitions stay off the rest of the project.
+function(cortiq_uses_mlir name)
+  target_include_directories(${name} SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+  separate_arguments(defs NATIVE_COMMAND ${LLVM_DEFINITIONS})
+  target_compile_options(${name} PUBLIC ${defs})
+  target_link_libraries(${name} PUBLIC MLIR LLVM)
+endfunction()

@@ -1,0 +1,53 @@
+#pragma once
+
+// The calling contract of generated matrix kernels: shared by the code generators and the runtime, with no other link
+// between them. System V calling convention, one argument: a pointer to KernelArgs. A kernel computes, for each of its
+// token tile's tokens t and each row r of `groups` row groups,
+//
+//   out[t][r] = epilogue(sum over k of W[r][k] * act[t][k])
+//
+// reads nothing beyond what layout.h and the activation layout below state, calls nothing, and keeps no state.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cortiq::formats {
+
+/// Argument block of one kernel call. All strides in bytes.
+struct KernelArgs {
+  const uint8_t* weights;  ///< first row group of this call, in the layout the kernel was built for
+  const uint8_t* tensor;   ///< start of the packed tensor (its tensor part), for codecs that have one
+  const uint8_t* act;      ///< token 0's activations, in the form of the kernel's arm
+  float* out;              ///< token 0, first row of this call
+  const float* residual;   ///< token 0, first row of this call; may equal `out`; read only by kernels with "_res"
+  const float* bias;       ///< first row of this call; read only by kernels with "_bias"
+  uint8_t* scratch;        ///< kKernelScratchBytes of this worker, 64-byte aligned
+  uint64_t groups;         ///< row groups of this call, at least 1
+  uint64_t act_stride;     ///< from one token's activations to the next
+  uint64_t out_stride;     ///< from one token's output row to the next
+  uint64_t residual_stride;
+};
+
+inline constexpr uint64_t kKernelScratchBytes = 16384;
+
+using KernelFn = void (*)(const KernelArgs*);
+
+/// Activations of the `fast` arm, "q8a": one record a token. K is padded with zeros to G = ceil(K/32) groups of 32.
+///   int8  codes[32*G]   round half to even of x / scale, within +-127
+///   f32   scale[G]      absmax of the group / 127; 0 for an all-zero group
+///   f32   msum[G]       scale * float(sum of the group's codes)
+///   i32   sum32[G]      sum of the group's codes
+///   i32   sum16[2*G]    sums of its two halves
+/// padded to a multiple of 64. The arrays follow each other without padding.
+struct Q8ActLayout {
+  uint64_t groups, scale, msum, sum32, sum16, bytes;
+};
+constexpr Q8ActLayout q8_act_layout(uint64_t k) {
+  const uint64_t g = (k + 31) / 32;
+  return {g, 32 * g, 36 * g, 40 * g, 44 * g, (52 * g + 63) / 64 * 64};
+}
+
+/// Activations of the `exact` arm, "f32": K floats, then zeros to a multiple of 16 floats (64 bytes).
+constexpr uint64_t f32_act_bytes(uint64_t k) { return (k * 4 + 63) / 64 * 64; }
+
+} // namespace cortiq::formats
