@@ -1,0 +1,132 @@
+#pragma once
+
+// Reader of CMF v2 model files (single or sharded). Everything that CmfFile hands out was checked against the file.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/cmf/cmf_arch.h"
+#include "formats/cmf/cmf_masks.h"
+#include "formats/json.h"
+#include "formats/mapped_file.h"
+#include "formats/status.h"
+#include "formats/tensor.h"
+
+namespace cortiq::formats {
+
+/// Bits of required_features (specification 1.2).
+enum class CmfFeature : uint8_t {
+  kTensorDir = 0,
+  kBinaryMasks = 1,
+  kQuant2F = 2,
+  kLoopMasks = 5,
+  kSkillFile = 6,
+  kPrismHadamard = 7,
+  kPrismAffine = 8,
+  kSkillsV2 = 9,
+  kRouterV2 = 10,
+  kDecision = 11,
+  kBoundedState = 12,
+  kGenome = 13,
+  kBlockDiffusion = 15,
+};
+
+/// The fixed 128 bytes at the start of a CMF file.
+struct CmfEnvelope {
+  struct Section {
+    uint64_t offset = 0;
+    uint64_t size = 0;
+  };
+  uint32_t flags = 0;
+  uint32_t required_features = 0;
+  Section header, directory, data, masks, vocab, index;
+  uint64_t header_hash = 0; ///< 0 = absent
+  uint64_t directory_hash = 0;
+
+  bool has(CmfFeature bit) const { return (required_features >> static_cast<uint8_t>(bit)) & 1; }
+};
+
+/// The chat bundle of the header (5.3).
+struct CmfTokenizerConfig {
+  std::optional<std::string> chat_template;
+  std::vector<uint32_t> eos_token_ids;
+  std::optional<uint32_t> bos_token_id;
+  std::optional<uint32_t> pad_token_id;
+};
+
+/// What is needed of a skill record to list it; the whole record stands in header()["skills"].
+struct CmfSkillInfo {
+  std::string id;
+  std::string name;
+  std::string kind;          ///< empty for version 1 records
+  std::string base_dir_hash; ///< set in a standalone skill file
+};
+
+/// An opened CMF model: one file, or shard 1 with all its siblings.
+class CmfFile {
+public:
+  /// Opens and checks `path`. Opening shard 1 opens the others, which lie in the same folder. Hashes are not computed
+  /// here: see verify(). Every failure is one sentence that starts with the file's name.
+  static StatusOr<CmfFile> open(const std::string& path);
+
+  CmfFile(CmfFile&&) noexcept;
+  CmfFile& operator=(CmfFile&&) noexcept;
+  ~CmfFile();
+
+  const std::string& path() const;
+  /// Number of files: 1, or the shard count.
+  size_t file_count() const { return shards_.size(); }
+  const std::string& file_path(size_t i) const;
+  std::span<const uint8_t> file_bytes(size_t i) const;
+  const CmfEnvelope& envelope(size_t shard = 0) const;
+
+  /// The header of shard 1 as parsed; keys that the accessors below do not cover are read here.
+  const Json& header() const;
+  const CmfArch& arch() const;
+  const std::string& quant_type() const;
+  const std::optional<CmfTokenizerConfig>& tokenizer_config() const;
+  const std::vector<CmfSkillInfo>& skills() const;
+  /// The tokenizer.json bytes; empty when the file has no vocab section.
+  std::span<const uint8_t> vocab() const;
+  /// The masks section, if there is one.
+  const std::optional<CmfMasks>& masks() const;
+
+  /// All tensors: shard by shard, each in directory order. Skills' replacements are among them ("skill.ID.NAME").
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  /// The tensor named `name`, or null.
+  const Tensor* find(std::string_view name) const;
+  /// The hash that the directory states for tensors()[i]; 0 = absent.
+  uint64_t stored_hash(size_t i) const { return hashes_[i]; }
+
+  /// Recomputes every stored hash (1.7); the failure names the first section or tensor that differs.
+  Status verify() const;
+
+  /// Refuses what is a sound CMF but no language model that this project runs: a standalone skill file, a decision
+  /// file, block diffusion, bounded state, Prism, genomes, skills and routers of version 2, families with a stack of
+  /// their own.
+  Status check_runnable() const;
+
+private:
+  struct Shard;
+  CmfFile();
+  Status add_shard(const std::string& path);
+  Status open_siblings();
+  Status index_tensors();
+
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Tensor> tensors_;
+  std::vector<uint64_t> hashes_;
+  std::unordered_map<std::string_view, size_t> by_name_;
+};
+
+/// The file name of shard `number` (1-based) given that of shard 1; empty when `first` lacks "-00001-of-NNNNN.cmf".
+std::string cmf_shard_path(const std::string& first, uint32_t number, uint32_t count);
+
+} // namespace cortiq::formats
