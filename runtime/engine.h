@@ -1,0 +1,41 @@
+#pragma once
+
+// What the generation driver needs of a model: the compiled artifact's session and the compiler's reference interpreter
+// both stand behind it.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "formats/status.h"
+
+namespace cortiq::runtime {
+
+/// One model with one conversation's state. Not thread-safe.
+class Engine {
+public:
+  virtual ~Engine() = default;
+
+  /// Logits a position; at least 1.
+  virtual uint64_t vocab() const = 0;
+  /// Positions that fit the state.
+  virtual uint64_t max_context() const = 0;
+  /// Tokens held so far.
+  virtual uint64_t position() const = 0;
+  /// Tokens of a forward() call that the engine handles best; longer calls are legal.
+  virtual uint64_t preferred_batch() const { return 64; }
+
+  /// Appends `tokens` (at least one) to the state. The logits of every token's position when `all_logits` (row-major
+  /// [tokens x vocab]), else of the last one only; valid until the next call. Fails for an id outside the vocabulary
+  /// and for more tokens than the context has room for; the state is then as before.
+  virtual StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) = 0;
+
+  /// Forgets everything after the first `position` tokens; `position` is at most position().
+  virtual void rewind(uint64_t position) = 0;
+  void reset() { rewind(0); }
+
+  /// One or more lines for --stats about the engine's last work; empty when it keeps none.
+  virtual std::string report() { return {}; }
+};
+
+} // namespace cortiq::runtime

@@ -1,0 +1,85 @@
+#pragma once
+
+// A loaded artifact (Model) and one conversation on it (Session).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/status.h"
+#include "runtime/engine.h"
+
+namespace cortiq::runtime {
+
+enum class KvType { kF32, kF16 };
+
+/// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
+struct LoadOptions {
+  bool verify_weights = false;         ///< check the hash of every leaf of the weights
+  std::optional<uint64_t> fill_seed;   ///< for artifacts without weights: fill them with valid random blocks
+};
+
+struct SessionOptions {
+  unsigned threads = 0;                ///< 0: min(affinity, cgroup quota, useful cores)
+  std::optional<KvType> kv;            ///< cache element type
+  uint64_t max_context = 0;            ///< 0: what the artifact was compiled for
+  bool profile = false;                ///< keep a time per kernel for profile_lines()
+};
+
+/// What the manifest says, for people and for tools.
+struct ModelInfo {
+  std::string architecture, name, compiler_version, target, options, source_name;
+  std::vector<std::string> features;
+  bool exact = false;
+  bool kv_f16 = false;
+  uint64_t hidden = 0, layers = 0, vocab = 0, token_count = 0;
+  uint64_t max_context = 0, trained_context = 0, max_batch = 0;
+  uint64_t weight_bytes = 0;
+};
+
+struct LoadedArtifact; // runtime/loader
+
+/// A mapped, checked and resolved artifact. Immutable and shared by its sessions.
+class Model {
+public:
+  /// Maps and checks `path`. Fails in one sentence for a damaged or foreign file, and for CPU features that this
+  /// machine lacks or its operating system has not enabled.
+  static StatusOr<std::shared_ptr<const Model>> load(const std::string& path, const LoadOptions& options = {});
+  ~Model();
+
+  const ModelInfo& info() const { return info_; }
+  /// The tokenizer section as the compiler stored it; empty when the model has none.
+  std::span<const uint8_t> tokenizer() const;
+  const LoadedArtifact& artifact() const { return *artifact_; }
+
+private:
+  Model() = default;
+  ModelInfo info_;
+  std::unique_ptr<LoadedArtifact> artifact_;
+};
+
+/// One conversation: key/value state, arena and worker threads.
+class Session : public Engine {
+public:
+  static StatusOr<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options = {});
+
+  /// Runs a program that has no embedding (a one-kernel artifact): `input` goes into the first call's input slot, one
+  /// row of [tokens x elements] a token. Returns the logits slot, row-major [tokens x vocab], valid until the next call.
+  virtual StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) = 0;
+  StatusOr<std::span<const float>> run_vector(std::span<const float> input) { return run_vectors(input, 1); }
+
+  /// Threads that work on a step, the caller's included.
+  virtual unsigned threads() const = 0;
+  virtual KvType kv_type() const = 0;
+  /// Bytes of key/value cache, arena and scratch that are reserved (resident only as they are touched).
+  virtual uint64_t reserved_bytes() const = 0;
+
+  /// With SessionOptions::profile: one line a kernel and shape (name, shape, calls, bytes, time, GB/s, and the share
+  /// of `machine_gbps` when that is not 0) since the session began.
+  virtual std::vector<std::string> profile_lines(double machine_gbps) const = 0;
+};
+
+} // namespace cortiq::runtime
