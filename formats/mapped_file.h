@@ -28,7 +28,9 @@ public:
 
 private:
   struct Release {
-    size_t mapped = 0; ///< length of the mapping, 0 for memory from new[]
+    size_t mapped; ///< length of the mapping, 0 for memory from new[]
+    Release() : mapped(0) {}
+    explicit Release(size_t length) : mapped(length) {}
     void operator()(const uint8_t* bytes) const;
   };
   MappedFile() = default;

@@ -16,12 +16,12 @@ namespace cortiq::formats {
 struct Tensor {
   std::string name;             ///< the container's own name
   const Codec* codec = nullptr; ///< null for a type that the container knows and the codec table lacks
-  std::string_view type_name;   ///< the container's word for the type, also where `codec` is null: "q4tp", "Q4_K"
-  int type_code = -1;           ///< its number in that container
   std::vector<uint64_t> shape;  ///< outermost dimension first, so that [out, in] is a linear layer; empty = scalar
   uint32_t file = 0;            ///< index of the part (shard, split) that holds it
   uint64_t offset = 0;          ///< from the start of that file
   std::span<const uint8_t> data;
+  std::string_view type_name; ///< the container's word for the type, also where `codec` is null: "q4tp", "Q4_K"
+  int type_code = -1;         ///< its number in that container
 
   /// Matrix view: the last dimension, and the product of all before it (1 for vectors and scalars).
   uint64_t cols() const { return shape.empty() ? 1 : shape.back(); }
