@@ -1,0 +1,27 @@
+#include "codegen/kernels/kernel_spec.h"
+
+namespace cortiq::codegen {
+
+std::string kernel_name(const KernelSpec& spec) {
+  // Target names lose what a symbol cannot hold: "x86-64-v3" is the "v3" of kernel names.
+  constexpr std::string_view kLevelPrefix = "x86-64-";
+  std::string isa = spec.isa.starts_with(kLevelPrefix) ? spec.isa.substr(kLevelPrefix.size()) : spec.isa;
+  std::string name = spec.tokens == 1 ? "gemv" : "gemm";
+  name += "_f32_";
+  name += spec.arm == Arm::kFast ? "q8a_" : "f32_";
+  name += formats::codec_info(spec.codec).name;
+  name += spec.layout == formats::LayoutId::kR16 ? "_r16" : "_verbatim";
+  name += "_k" + std::to_string(spec.k) + "_" + std::to_string(spec.tokens) + "x" + std::to_string(spec.rows);
+  if (spec.bias)
+    name += "_bias";
+  if (spec.residual)
+    name += "_res";
+  return name + "_" + isa;
+}
+
+Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout) {
+  const bool integer = codec.form == formats::DotForm::kAffineInt || codec.form == formats::DotForm::kTable16;
+  return integer && layout == formats::LayoutId::kR16 ? Arm::kFast : Arm::kExact;
+}
+
+} // namespace cortiq::codegen

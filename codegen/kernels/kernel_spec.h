@@ -1,0 +1,41 @@
+#pragma once
+
+// What names one generated matrix kernel. Two calls whose specs are equal share one kernel.
+
+#include <cstdint>
+#include <string>
+
+#include "formats/codec/codec.h"
+#include "formats/layout/layout.h"
+
+namespace cortiq::codegen {
+
+/// How activations reach the dot product (formats/artifact/kernel_abi.h states both forms).
+enum class Arm : uint8_t {
+  kFast,  ///< q8a: int8 codes in groups of 32, integer dots
+  kExact, ///< f32 activations, f32 multiply-add
+};
+
+struct KernelSpec {
+  formats::CodecId codec;
+  formats::LayoutId layout = formats::LayoutId::kR16;
+  uint64_t k = 0;      ///< weights a row
+  uint32_t rows = 16;  ///< rows a group: 16, or 1..15 for a short last group
+  uint32_t tokens = 1; ///< tokens a call
+  Arm arm = Arm::kFast;
+  bool bias = false;
+  bool residual = false;
+  std::string isa = "x86-64-v3"; ///< a name of the target table
+
+  bool operator==(const KernelSpec&) const = default;
+};
+
+/// The kernel's one name, by the grammar of docs/kernel-names.md:
+/// "gemv_f32_q8a_q4_k_r16_k576_1x16_res_v3". It is symbol, registry key, verbose line, test name and bench row.
+std::string kernel_name(const KernelSpec& spec);
+
+/// The arm that a codec's kernels are built for under `fast` numerics: codecs that reduce to no integer dot, and
+/// matrices in verbatim layout, stay on f32 activations.
+Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout);
+
+} // namespace cortiq::codegen
