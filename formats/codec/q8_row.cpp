@@ -1,0 +1,41 @@
+// q8_row: int8 codes of all rows, then one f16 scale a row. w = code * scale.
+
+#include "formats/checked_math.h"
+#include "formats/codec/codec_rows.h"
+#include "formats/codec/half.h"
+#include "formats/codec/payload_size.h"
+
+namespace cortiq::formats {
+namespace {
+
+StatusOr<uint64_t> payload_bytes(const Codec& codec, uint64_t rows, uint64_t cols) {
+  CORTIQ_RETURN_IF_ERROR(check_block_shape(codec, rows, cols));
+  return size_or_overflow(codec, rows, cols, checked_mul(rows, checked_add(cols, 2)));
+}
+
+void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
+  const uint8_t* codes = payload + row * cols;
+  const float scale = half_to_float(load_u16(payload + rows * cols + 2 * row));
+  for (uint64_t i = 0; i < cols; ++i)
+    out[i] = static_cast<float>(static_cast<int8_t>(codes[i])) * scale;
+}
+
+} // namespace
+
+constinit const Codec kQ8RowCodec = {
+    .id = CodecId::kQ8Row,
+    .name = "q8_row",
+    .cmf_name = "q8_row",
+    .gguf_name = "",
+    .cmf_code = 3,
+    .gguf_code = -1,
+    .block = 1,
+    .block_bytes = 0,
+    .flat = false,
+    .needs_matrix = true,
+    .form = DotForm::kAffineInt,
+    .payload_bytes = payload_bytes,
+    .decode_row = decode_row,
+};
+
+} // namespace cortiq::formats
