@@ -1,0 +1,25 @@
+#pragma once
+
+// The kernel dialect: see Base.td for what it holds, docs/dialects for the reference generated from the ODS.
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Kernel/IR/KernelDialect.h.inc"
+#include "dialects/Kernel/IR/KernelEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Kernel/IR/KernelAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Kernel/IR/KernelTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialects/Kernel/IR/KernelOps.h.inc"
