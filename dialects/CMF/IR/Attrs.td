@@ -1,0 +1,137 @@
+// Attributes and enumerations of the cmf dialect.
+
+#ifndef CORTIQ_CMF_ATTRS
+#define CORTIQ_CMF_ATTRS
+
+include "dialects/CMF/IR/Base.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class CMF_Attr<string name, string attrMnemonic> : AttrDef<CMF_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+class CMF_EnumAttr<I32EnumAttr enumInfo, string mnemonic> : EnumAttr<CMF_Dialect, enumInfo, mnemonic> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+//===--- Enumerations -----------------------------------------------------------------------------------------------===//
+
+def CMF_Activation : I32EnumAttr<"Activation", "the activation of a gated feed-forward block", [
+    I32EnumAttrCase<"silu", 0>,      // x / (1 + e^-x)
+    I32EnumAttrCase<"gelu_tanh", 1>, // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+    I32EnumAttrCase<"gelu", 2>,      // 0.5 x (1 + erf(x / sqrt 2))
+    I32EnumAttrCase<"relu", 3>,
+  ]> {
+  let cppNamespace = "::cortiq::cmf";
+  let genSpecializedAttr = 0;
+}
+def CMF_ActivationAttr : CMF_EnumAttr<CMF_Activation, "activation">;
+
+def CMF_Arm : I32EnumAttr<"Arm", "how activations enter a matrix product", [
+    I32EnumAttrCase<"fast", 0>,  // as int8 in groups of 32
+    I32EnumAttrCase<"exact", 1>, // as f32
+  ]> {
+  let cppNamespace = "::cortiq::cmf";
+  let genSpecializedAttr = 0;
+}
+def CMF_ArmAttr : CMF_EnumAttr<CMF_Arm, "arm">;
+
+def CMF_Layout : I32EnumAttr<"Layout", "how the artifact stores a weight", [
+    I32EnumAttrCase<"verbatim", 0>, // the payload as the file has it
+    I32EnumAttrCase<"r16", 1>,      // groups of 16 rows, interleaved
+  ]> {
+  let cppNamespace = "::cortiq::cmf";
+  let genSpecializedAttr = 0;
+}
+def CMF_LayoutAttr : CMF_EnumAttr<CMF_Layout, "layout">;
+
+//===--- Where a weight's bytes are ---------------------------------------------------------------------------------===//
+
+def CMF_SourceAttr : CMF_Attr<"Source", "source"> {
+  let summary = "the bytes of a weight in the model file";
+  let description = [{
+    The whole payload of the file's tensor: `bytes` bytes from `offset` of part `file` (0 for a model of one file). A
+    weight that takes only some of the tensor's rows says so in `#cmf.rows`.
+
+    ```mlir
+    #cmf.source<file = 0, offset = 4096, bytes = 20736>
+    ```
+  }];
+  let parameters = (ins "uint32_t":$file, "uint64_t":$offset, "uint64_t":$bytes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def CMF_RowsAttr : CMF_Attr<"Rows", "rows"> {
+  let summary = "which rows of the file's tensor a weight consists of, and in what order";
+  let description = [{
+    The file's tensor has `of` rows. Row `r` of the weight is row `first + map(r)` of it. `map` is the identity, or, with
+    `deinterleave = d`, brings each head of `d` rows from neighbouring rotary pairs to half-split ones: row `s*d/2 + i` of
+    a head comes from row `2i + s` of the file. Whole rows move, so their bytes stay as they are. For a bias vector a
+    "row" is one value.
+
+    ```mlir
+    #cmf.rows<of = 960, first = 576, deinterleave = 64>
+    #cmf.rows<of = 3072, first = 1536>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$of,
+    DefaultValuedParameter<"int64_t", "0">:$first,
+    DefaultValuedParameter<"int64_t", "0">:$deinterleave
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The row of the file's tensor that row `row` of the weight comes from.
+    int64_t sourceRow(int64_t row) const;
+  }];
+}
+
+//===--- Rotary embedding -------------------------------------------------------------------------------------------===//
+
+def CMF_RopeAttr : CMF_Attr<"Rope", "rope"> {
+  let summary = "a table of rotary frequencies";
+  let description = [{
+    One inverse frequency a rotated pair; the angle of pair `i` at position `p` is `p * inverse_frequencies[i]`, in f32.
+    Cosine and sine are multiplied by `magnitude` (1 unless YaRN asks for more). Every scaling (linear, YaRN, frequency
+    factors) is already inside the numbers.
+
+    ```mlir
+    #cmf.rope<inverse_frequencies = array<f32: 1.0, 0.1>, magnitude = 1.0 : f32>
+    ```
+  }];
+  let parameters = (ins "::mlir::DenseF32ArrayAttr":$inverse_frequencies, "::mlir::FloatAttr":$magnitude);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+//===--- The machine ------------------------------------------------------------------------------------------------===//
+
+def CMF_TargetAttr : CMF_Attr<"Target", "target"> {
+  let summary = "the machine that a module is specialised for";
+  let description = [{
+    Facts about a processor, as data: passes read them here and never ask the host.
+
+    ```mlir
+    #cmf.target<name = "x86-64-v3", features = ["avx2", "fma", "f16c"], vector_bytes = 32,
+                token_tiles = array<i64: 1, 2, 4, 8>, l1 = 32768, l2 = 1048576, cores = 4>
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::StringAttr":$name,
+    "::mlir::ArrayAttr":$features,
+    "int64_t":$vector_bytes,
+    "::mlir::DenseI64ArrayAttr":$token_tiles,
+    "int64_t":$l1,
+    "int64_t":$l2,
+    "int64_t":$cores
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool hasFeature(::llvm::StringRef feature) const;
+  }];
+}
+
+#endif

@@ -1,0 +1,320 @@
+#include "dialects/CMF/IR/CMF.h"
+
+#include <cmath>
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace cortiq::cmf {
+
+namespace {
+
+// Far beyond every model; keeps products of two such numbers in 64 bits.
+constexpr uint64_t kMaxCount = uint64_t{1} << 24;
+
+int64_t features(Value activations) {
+  return cast<RankedTensorType>(activations.getType()).getDimSize(1);
+}
+
+// Appends tokens of `like` x `features`. Result types are inferred before operands are checked, so `like` may be of any
+// type; then nothing is inferred.
+LogicalResult appendActivations(Value like, int64_t features, SmallVectorImpl<Type>& types) {
+  auto type = dyn_cast<RankedTensorType>(like.getType());
+  if (!type || type.getRank() == 0)
+    return failure();
+  types.push_back(RankedTensorType::get({type.getDimSize(0), features}, Float32Type::get(type.getContext())));
+  return success();
+}
+
+LogicalResult verifyCount(Operation* op, StringRef name, int64_t value) {
+  if (value > 0 && static_cast<uint64_t>(value) <= kMaxCount)
+    return success();
+  return op->emitOpError() << "'" << name << "' must be within 1 and " << kMaxCount << ", but is " << value;
+}
+
+LogicalResult verifyPositive(Operation* op, StringRef name, const APFloat& value) {
+  if (value.isFinite() && !value.isNegative() && !value.isZero())
+    return success();
+  return op->emitOpError() << "'" << name << "' must be a positive number";
+}
+
+// A norm's weight against the features that it covers, with both sizes in the message.
+LogicalResult verifyNormWeight(Operation* op, WeightType weight, int64_t covered) {
+  if (weight.getCols() == covered)
+    return success();
+  return op->emitOpError() << "normalizes " << covered << " features, but its weight " << weight << " has "
+                           << weight.getCols();
+}
+
+LogicalResult verifyEps(Operation* op, const APFloat& eps) {
+  if (eps.isFinite() && !eps.isNegative())
+    return success();
+  return op->emitOpError("'eps' must be a number of at least 0");
+}
+
+ParseResult parseActivation(OpAsmParser& parser, ActivationAttr& attr) {
+  StringRef word;
+  const SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<Activation> activation = symbolizeActivation(word);
+  if (!activation)
+    return parser.emitError(loc) << "unknown activation '" << word << "'; known are silu, gelu_tanh, gelu, relu";
+  attr = ActivationAttr::get(parser.getContext(), *activation);
+  return success();
+}
+
+void printActivation(OpAsmPrinter& printer, Operation*, ActivationAttr attr) {
+  printer << stringifyActivation(attr.getValue());
+}
+
+} // namespace
+
+//===--- Weights
+//----------------------------------------------------------------------------------------------------===//
+
+LogicalResult WeightOp::verify() {
+  const WeightType type = getType();
+  if (getName().empty())
+    return emitOpError("needs a name");
+  // A vector's rows are its values: a fused bias is cut by them.
+  const int64_t rows = type.isMatrix() ? type.getRows() : type.getCols();
+  int64_t fileRows = rows;
+  if (RowsAttr map = getRowsAttr()) {
+    fileRows = map.getOf();
+    if (rows > fileRows - map.getFirst())
+      return emitOpError() << "takes " << rows << " rows from row " << map.getFirst() << " of a tensor that has "
+                           << fileRows;
+    if (map.getDeinterleave() != 0 && rows % map.getDeinterleave() != 0)
+      return emitOpError() << "has " << rows << " rows, not a multiple of the " << map.getDeinterleave()
+                           << " rows that 'deinterleave' reorders";
+  }
+  if (SourceAttr source = getSourceAttr()) {
+    const formats::Codec& codec = type.getCodec();
+    StatusOr<uint64_t> bytes = type.isMatrix() ? codec.payload_bytes(codec, fileRows, type.getCols())
+                                               : codec.payload_bytes(codec, 1, fileRows);
+    if (!bytes.ok())
+      return emitOpError() << bytes.status().message();
+    if (*bytes != source.getBytes())
+      return emitOpError() << "has " << source.getBytes() << " bytes in its file, but " << type << " with " << fileRows
+                           << " rows there takes " << *bytes;
+  }
+  return success();
+}
+
+LogicalResult DequantOp::inferReturnTypes(MLIRContext* context, std::optional<Location>, Adaptor adaptor,
+                                          SmallVectorImpl<Type>& types) {
+  auto weight = dyn_cast<WeightType>(adaptor.getWeight().getType());
+  if (!weight)
+    return failure();
+  types.push_back(RankedTensorType::get(weight.getShape(), Float32Type::get(context)));
+  return success();
+}
+
+//===--- Linear algebra
+//---------------------------------------------------------------------------------------------===//
+
+LogicalResult EmbedOp::inferReturnTypes(MLIRContext*, std::optional<Location>, Adaptor adaptor,
+                                        SmallVectorImpl<Type>& types) {
+  auto weight = dyn_cast<WeightType>(adaptor.getWeight().getType());
+  return weight ? appendActivations(adaptor.getIds(), weight.getCols(), types) : failure();
+}
+
+LogicalResult EmbedOp::verify() {
+  if (!getScale().isFinite())
+    return emitOpError("'scale' is not finite");
+  return success();
+}
+
+LogicalResult MatmulOp::inferReturnTypes(MLIRContext*, std::optional<Location>, Adaptor adaptor,
+                                         SmallVectorImpl<Type>& types) {
+  auto matrix = dyn_cast<RankedTensorType>(adaptor.getMatrix().getType());
+  return matrix && matrix.getRank() > 0 ? appendActivations(adaptor.getX(), matrix.getDimSize(0), types) : failure();
+}
+
+LogicalResult MatmulOp::verify() {
+  if (features(getX()) != features(getMatrix()))
+    return emitOpError() << "takes " << features(getX()) << " features, but its matrix " << getMatrix().getType()
+                         << " has " << features(getMatrix()) << " columns";
+  return success();
+}
+
+LogicalResult BiasAddOp::verify() {
+  if (features(getX()) != getBias().getType().getCols())
+    return emitOpError() << "adds to " << features(getX()) << " features, but its bias " << getBias().getType()
+                         << " has " << getBias().getType().getCols() << " values";
+  return success();
+}
+
+void FusedMatmulOp::build(OpBuilder& builder, OperationState& state, Value x, ValueRange weights,
+                          ArrayRef<Value> biases, Value residual, ArmAttr arm) {
+  SmallVector<Value> present;
+  SmallVector<bool> biased;
+  for (Value bias : biases) {
+    biased.push_back(bool(bias));
+    if (bias)
+      present.push_back(bias);
+  }
+  SmallVector<Type> types;
+  for (Value weight : weights)
+    (void)appendActivations(x, cast<WeightType>(weight.getType()).getRows(), types);
+  build(builder, state, types, x, weights, present, residual,
+        present.empty() ? DenseBoolArrayAttr() : builder.getDenseBoolArrayAttr(biased), arm);
+}
+
+LogicalResult FusedMatmulOp::inferReturnTypes(MLIRContext*, std::optional<Location>, Adaptor adaptor,
+                                              SmallVectorImpl<Type>& types) {
+  for (Value weight : adaptor.getWeights()) {
+    auto type = dyn_cast<WeightType>(weight.getType());
+    if (!type || failed(appendActivations(adaptor.getX(), type.getRows(), types)))
+      return failure();
+  }
+  return success();
+}
+
+WeightType FusedMatmulOp::getWeightType(unsigned part) {
+  return cast<WeightType>(getWeights()[part].getType());
+}
+
+Value FusedMatmulOp::getBiasOf(unsigned part) {
+  const std::optional<ArrayRef<bool>> biased = getBiased();
+  if (!biased || !(*biased)[part])
+    return {};
+  return getBiases()[llvm::count(biased->take_front(part), true)];
+}
+
+LogicalResult FusedMatmulOp::verify() {
+  if (getWeights().empty())
+    return emitOpError("needs at least one weight");
+  for (unsigned i = 0; i < getWeights().size(); ++i)
+    if (getWeightType(i).getCols() != features(getX()))
+      return emitOpError() << "takes " << features(getX()) << " features, but weight " << i << ", " << getWeightType(i)
+                           << ", has " << getWeightType(i).getCols() << " columns";
+  if (const std::optional<ArrayRef<bool>> biased = getBiased()) {
+    if (biased->size() != getWeights().size())
+      return emitOpError() << "'biased' has " << biased->size() << " entries for " << getWeights().size() << " weights";
+    const size_t count = llvm::count(*biased, true);
+    if (count != getBiases().size())
+      return emitOpError() << "'biased' announces " << count << " biases, but there are " << getBiases().size();
+  } else if (!getBiases().empty()) {
+    return emitOpError() << "has " << getBiases().size() << " biases, but no 'biased' that says whose they are";
+  }
+  for (unsigned i = 0; i < getWeights().size(); ++i) {
+    Value bias = getBiasOf(i);
+    if (bias && cast<WeightType>(bias.getType()).getCols() != getWeightType(i).getRows())
+      return emitOpError() << "bias " << bias.getType() << " of weight " << i << " has "
+                           << cast<WeightType>(bias.getType()).getCols() << " values for its "
+                           << getWeightType(i).getRows() << " rows";
+  }
+  if (getResidual()) {
+    if (getWeights().size() != 1)
+      return emitOpError() << "a residual needs a single weight, but there are " << getWeights().size();
+    if (getResidual().getType() != getParts()[0].getType())
+      return emitOpError() << "residual " << getResidual().getType() << " differs from the result "
+                           << getParts()[0].getType();
+  }
+  return success();
+}
+
+//===--- Norms
+//------------------------------------------------------------------------------------------------------===//
+
+int64_t RmsNormOp::getGroupSize() {
+  return getGroup().value_or(features(getX()));
+}
+
+LogicalResult RmsNormOp::verify() {
+  if (failed(verifyEps(*this, getEps())))
+    return failure();
+  const int64_t group = getGroupSize();
+  if (group <= 0 || features(getX()) % group != 0)
+    return emitOpError() << "has groups of " << group << ", which do not divide " << features(getX()) << " features";
+  return getWeight() ? verifyNormWeight(*this, getWeight().getType(), group) : success();
+}
+
+LogicalResult AddRmsNormOp::verify() {
+  if (failed(verifyEps(*this, getEps())))
+    return failure();
+  return verifyNormWeight(*this, getWeight().getType(), features(getA()));
+}
+
+//===--- Attention
+//--------------------------------------------------------------------------------------------------===//
+
+LogicalResult RopeOp::verify() {
+  const int64_t head = getHeadDim(), rotated = 2 * getRope().getInverseFrequencies().size();
+  if (head <= 0 || features(getX()) % head != 0)
+    return emitOpError() << "has heads of " << head << ", which do not divide " << features(getX()) << " features";
+  if (rotated > head)
+    return emitOpError() << "rotates " << rotated << " features of heads of " << head;
+  return success();
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location>, Adaptor adaptor,
+                                            SmallVectorImpl<Type>& types) {
+  const uint64_t heads = adaptor.getHeads(), size = adaptor.getVDim();
+  if (heads > kMaxCount || size > kMaxCount)
+    return failure();
+  return appendActivations(adaptor.getQ(), static_cast<int64_t>(heads * size), types);
+}
+
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyCount(*this, "heads", getHeads())) || failed(verifyCount(*this, "kv_heads", getKvHeads())) ||
+      failed(verifyCount(*this, "head_dim", getHeadDim())) || failed(verifyCount(*this, "v_dim", getVDim())) ||
+      failed(verifyPositive(*this, "scale", getScale())))
+    return failure();
+  if (static_cast<int64_t>(getLayer()) < 0)
+    return emitOpError() << "'layer' must not be negative";
+  if (getHeads() % getKvHeads() != 0)
+    return emitOpError() << "has " << getHeads() << " heads, not a multiple of its " << getKvHeads()
+                         << " key/value heads";
+  struct Operand {
+    StringRef what;
+    Value value;
+    uint64_t heads, size;
+  };
+  const Operand operands[] = {{"queries", getQ(), getHeads(), getHeadDim()},
+                              {"keys", getK(), getKvHeads(), getHeadDim()},
+                              {"values", getV(), getKvHeads(), getVDim()}};
+  for (const Operand& operand : operands)
+    if (features(operand.value) != static_cast<int64_t>(operand.heads * operand.size))
+      return emitOpError() << operand.what << " have " << features(operand.value) << " features, not the "
+                           << operand.heads << " x " << operand.size << " of its heads";
+  if (getSinks() && getSinks().getType().getCols() != static_cast<int64_t>(getHeads()))
+    return emitOpError() << "has " << getSinks().getType().getCols() << " sinks for " << getHeads() << " heads";
+  if (std::optional<uint64_t> window = getWindow())
+    if (failed(verifyCount(*this, "window", static_cast<int64_t>(*window))))
+      return failure();
+  if (std::optional<APFloat> cap = getSoftcap())
+    if (failed(verifyPositive(*this, "softcap", *cap)))
+      return failure();
+  return success();
+}
+
+//===--- Element by element
+//-----------------------------------------------------------------------------------------===//
+
+LogicalResult GluOp::verify() {
+  return success();
+}
+LogicalResult AddOp::verify() {
+  return success();
+}
+
+LogicalResult ScaleOp::verify() {
+  if (!getFactor().isFinite())
+    return emitOpError("'factor' is not finite");
+  return success();
+}
+
+LogicalResult SoftcapOp::verify() {
+  return verifyPositive(*this, "cap", getCap());
+}
+
+} // namespace cortiq::cmf
+
+#define GET_OP_CLASSES
+#include "dialects/CMF/IR/CMFOps.cpp.inc"
