@@ -53,7 +53,6 @@ using WeightFiller = std::function<Status(size_t index, std::span<uint8_t> out)>
 
 struct ArtifactContents {
   uint32_t machine = kMachineX86_64;
-  std::string soname;                ///< shown by readelf; the model's name will do
   std::vector<KernelCode> kernels;
   /// Everything but weight offsets and weight hashes, which the writer sets. With weights_embedded false no weights are
   /// written, but their offsets are set all the same.

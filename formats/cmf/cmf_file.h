@@ -2,7 +2,6 @@
 
 // Reader of CMF v2 model files (single or sharded). Everything that CmfFile hands out was checked against the file.
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +12,8 @@
 #include <vector>
 
 #include "formats/cmf/cmf_arch.h"
+#include "formats/cmf/cmf_envelope.h"
+#include "formats/cmf/cmf_header.h"
 #include "formats/cmf/cmf_masks.h"
 #include "formats/json.h"
 #include "formats/mapped_file.h"
@@ -20,54 +21,6 @@
 #include "formats/tensor.h"
 
 namespace cortiq::formats {
-
-/// Bits of required_features (specification 1.2).
-enum class CmfFeature : uint8_t {
-  kTensorDir = 0,
-  kBinaryMasks = 1,
-  kQuant2F = 2,
-  kLoopMasks = 5,
-  kSkillFile = 6,
-  kPrismHadamard = 7,
-  kPrismAffine = 8,
-  kSkillsV2 = 9,
-  kRouterV2 = 10,
-  kDecision = 11,
-  kBoundedState = 12,
-  kGenome = 13,
-  kBlockDiffusion = 15,
-};
-
-/// The fixed 128 bytes at the start of a CMF file.
-struct CmfEnvelope {
-  struct Section {
-    uint64_t offset = 0;
-    uint64_t size = 0;
-  };
-  uint32_t flags = 0;
-  uint32_t required_features = 0;
-  Section header, directory, data, masks, vocab, index;
-  uint64_t header_hash = 0; ///< 0 = absent
-  uint64_t directory_hash = 0;
-
-  bool has(CmfFeature bit) const { return (required_features >> static_cast<uint8_t>(bit)) & 1; }
-};
-
-/// The chat bundle of the header (5.3).
-struct CmfTokenizerConfig {
-  std::optional<std::string> chat_template;
-  std::vector<uint32_t> eos_token_ids;
-  std::optional<uint32_t> bos_token_id;
-  std::optional<uint32_t> pad_token_id;
-};
-
-/// What is needed of a skill record to list it; the whole record stands in header()["skills"].
-struct CmfSkillInfo {
-  std::string id;
-  std::string name;
-  std::string kind;          ///< empty for version 1 records
-  std::string base_dir_hash; ///< set in a standalone skill file
-};
 
 /// An opened CMF model: one file, or shard 1 with all its siblings.
 class CmfFile {

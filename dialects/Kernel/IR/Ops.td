@@ -17,19 +17,23 @@ class Kernel_TableOp<string mnemonic> : Kernel_Op<mnemonic, [Symbol, HasParent<"
 def Kernel_WeightOp : Kernel_TableOp<"weight"> {
   let summary = "an entry of the weight table";
   let description = [{
-    One tensor of the artifact's weights section. `tensor` is its canonical name; `source` says where its payload stands
-    in the model file and `row_map` which of the payload's rows it takes (both are attributes of the dialect the program
-    came from, read when the artifact is written). Vectors are stored as f32, verbatim, with `add` added to each value.
+    One tensor of the artifact's weights section, under its canonical name. `source` says where its payload stands in the
+    model file, `source_codec` in which codec if another than its own, and `row_map` which of the payload's rows it takes
+    (`source` and `row_map` are attributes of the dialect the program came from, read when the artifact is written).
+    Vectors are stored as f32, verbatim, one row, with `add` added to each value.
 
     ```mlir
-    kernel.weight @w4 "blk.0.attn_q.weight", q4_k, r16, 576 x 576 {source = #cmf.source<0, 4096, 186624>}
+    kernel.weight @model.layers.0.self_attn.q_proj.weight q4_k r16 576 x 512
+      {source = #cmf.source<file = 0, offset = 4096, bytes = 165888>}
+    kernel.weight @model.norm.weight f32 verbatim 1 x 512 {add = 1.0 : f32}
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$tensor, StrAttr:$codec, Kernel_LayoutAttr:$layout,
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$codec, Kernel_LayoutAttr:$layout,
       ConfinedAttr<I64Attr, [IntPositive]>:$rows, ConfinedAttr<I64Attr, [IntPositive]>:$cols,
-      DefaultValuedAttr<F32Attr, "0.0f">:$add, OptionalAttr<AnyAttr>:$source, OptionalAttr<AnyAttr>:$row_map);
+      DefaultValuedAttr<F32Attr, "0.0f">:$add, OptionalAttr<StrAttr>:$source_codec,
+      OptionalAttr<AnyAttr>:$source, OptionalAttr<AnyAttr>:$row_map);
   let assemblyFormat = [{
-    $sym_name $tensor `,` custom<Word>($codec) `,` $layout `,` custom<Extent>($rows, $cols) attr-dict
+    $sym_name custom<Word>($codec) $layout custom<Extent>($rows, $cols) attr-dict
   }];
   let hasVerifier = 1;
 }

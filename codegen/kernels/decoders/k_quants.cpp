@@ -1,0 +1,124 @@
+// Decoders of the K-quants: records of 256 weights in sub-blocks with small integer scales.
+//   q4_k   w = (d * sc) * q - dmin * m     sub-blocks of 32; sc and m of 6 bits, packed in 12 bytes
+//   q5_k   the same with a fifth bit a weight, bit s of byte l of "qh" for weight l of sub-block s
+//   q6_k   w = (d * sc) * (q - 32)         sub-blocks of 16; sc int8
+// Scales are unpacked from 32-bit units, a row a lane. d and dmin are loaded again for every sub-block: a load and a
+// conversion cost less than two registers held over 256 weights.
+
+#include "codegen/kernels/decoders/decoders.h"
+
+namespace cortiq::codegen {
+namespace {
+
+class Q4KDecoder : public Decoder {
+public:
+  using Decoder::Decoder;
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.block = 256;
+    g.umax = 15;
+    g.has_min = true;
+    return g;
+  }
+
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    const unsigned sub = step / 8, l = step % 8; // weight 4*l of sub-block `sub`
+    Value bytes = load_bytes(r.at, format_.field("qs"), 8 * (sub / 2) + l, v);
+    if (sub % 2)
+      bytes = e_.bitcast(e_.shr_u(e_.bitcast(bytes, e_.i16()), 4), e_.i8());
+    return e_.bit_and(bytes, e_.splat_i8(0x0f));
+  }
+
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(six_bits(r, v, s, 0)));
+  }
+  Value minimum(const Record& r, unsigned v, unsigned s) override {
+    Value m = e_.mul(load_f16(r.at, format_.field("dmin"), 0, v), e_.to_f32(six_bits(r, v, s, 1)));
+    return e_.bitcast(e_.bit_xor(e_.bitcast(m, e_.i32()), e_.splat_i32(INT32_MIN)), e_.f32());
+  }
+
+private:
+  /// Six-bit number of sub-block s: which = 0 the scale, 1 the minimum. For s < 4 it is byte s of word `which`; else its low
+  /// four bits are a nibble of byte s-4 of word 2, its high two the top bits of byte s-4 of word `which`.
+  Value six_bits(const Record& r, unsigned v, unsigned s, unsigned which) {
+    const auto& field = format_.field("scales");
+    if (s < 4)
+      return masked(load_words(r.at, field, which, v), 8 * s, 63);
+    const unsigned t = s - 4;
+    Value low = masked(load_words(r.at, field, 2, v), 8 * t + 4 * which, 15);
+    Value high = masked(load_words(r.at, field, which, v), 8 * t + 2, 0x30);
+    return e_.bit_or(low, high);
+  }
+  Value masked(Value word, unsigned shift, int32_t mask) {
+    return e_.bit_and(shift ? e_.shr_u(word, shift) : word, e_.splat_i32(mask));
+  }
+};
+
+class Q5KDecoder final : public Q4KDecoder {
+public:
+  using Q4KDecoder::Q4KDecoder;
+
+  Geometry geometry() const override {
+    Geometry g = Q4KDecoder::geometry();
+    g.umax = 31;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    const unsigned sub = step / 8, l = step % 8;
+    Value bits = load_words(r.at, format_.field("qh"), l, v);
+    if (sub < 4)
+      bits = e_.shl(bits, 4 - sub);
+    else if (sub > 4)
+      bits = e_.shr_u(bits, sub - 4);
+    return e_.bit_or(Q4KDecoder::levels(r, v, step), e_.bit_and(e_.bitcast(bits, e_.i8()), e_.splat_i8(0x10)));
+  }
+};
+
+class Q6KDecoder final : public Decoder {
+public:
+  using Decoder::Decoder;
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.block = 256;
+    g.span = 16;
+    g.umax = 63;
+    g.zero_point = 32;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    const unsigned half = step / 32, j = step % 32 / 8, l = step % 8;
+    Value low = load_bytes(r.at, format_.field("ql"), 16 * half + 8 * (j % 2) + l, v);
+    if (j / 2)
+      low = e_.bitcast(e_.shr_u(e_.bitcast(low, e_.i16()), 4), e_.i8());
+    low = e_.bit_and(low, e_.splat_i8(0x0f));
+    Value high = load_words(r.at, format_.field("qh"), 8 * half + l, v);
+    if (j < 2)
+      high = e_.shl(high, 4 - 2 * j);
+    else if (j > 2)
+      high = e_.shr_u(high, 2);
+    return e_.bit_or(low, e_.bit_and(e_.bitcast(high, e_.i8()), e_.splat_i8(0x30)));
+  }
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    Value word = load_words(r.at, format_.field("scales"), s / 4, v);
+    const unsigned byte = s % 4;
+    if (byte != 3)
+      word = e_.shl(word, 24 - 8 * byte);
+    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(e_.shr_s(word, 24)));
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Decoder> make_q4_k_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Q4KDecoder>(e, spec, std::move(format));
+}
+std::unique_ptr<Decoder> make_q5_k_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Q5KDecoder>(e, spec, std::move(format));
+}
+std::unique_ptr<Decoder> make_q6_k_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Q6KDecoder>(e, spec, std::move(format));
+}
+
+} // namespace cortiq::codegen

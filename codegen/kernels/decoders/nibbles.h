@@ -1,0 +1,33 @@
+#pragma once
+
+// What the codecs with nibbles stored as halves share: unit u of a 16-byte field holds weights 4u..4u+3 of 32 in its low
+// nibbles and 16+4u..16+4u+3 in its high ones.
+
+#include <array>
+
+#include "codegen/kernels/decoder.h"
+
+namespace cortiq::codegen {
+
+class NibbleHalves : public Decoder {
+public:
+  using Decoder::Decoder;
+
+  /// 0 4 1 5 2 6 3 7: the two steps that share a load follow each other.
+  std::vector<unsigned> step_order(unsigned span) const override;
+
+protected:
+  /// Nibbles of step 0..7 of 32 weights whose field "qs" starts at unit `first_unit`.
+  Value nibbles(const Record& record, unsigned v, unsigned step, unsigned first_unit = 0);
+
+private:
+  struct Loaded {
+    unsigned unit = ~0u;
+    Value base;
+    int64_t disp = 0;
+    Value bytes;
+  };
+  std::array<Loaded, 2> loaded_; // the last unit of each row vector: its second half follows at once
+};
+
+} // namespace cortiq::codegen

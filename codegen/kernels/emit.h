@@ -1,0 +1,109 @@
+#pragma once
+
+// A thin layer over the vec dialect's builders: the vocabulary in which decoders and cores are written. It knows the
+// target's lane count and keeps constants at the top of the kernel, so that no loop body holds one.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
+
+#include "dialects/Vec/IR/VecOps.h"
+
+namespace cortiq::codegen {
+
+using mlir::Value;
+
+/// An address: a pointer value and a constant displacement in bytes.
+struct Address {
+  Value base;
+  int64_t disp = 0;
+
+  Address operator+(int64_t bytes) const { return {base, disp + bytes}; }
+};
+
+class Emit {
+public:
+  /// Emits at `builder`'s insertion point, which must be inside a vec.kernel; constants go to `constants`' start.
+  /// `lanes` is the number of 32-bit lanes of the target's vectors (8 or 16).
+  Emit(mlir::OpBuilder& builder, mlir::Location loc, mlir::Block* constants, unsigned lanes);
+
+  unsigned lanes() const { return lanes_; }
+  /// Bytes of a whole vector.
+  unsigned vector_bytes() const { return lanes_ * 4; }
+
+  mlir::VectorType f32() { return vector(b_.getF32Type()); }
+  mlir::VectorType i32() { return vector(b_.getI32Type()); }
+  mlir::VectorType i16() { return mlir::VectorType::get({lanes_ * 2}, b_.getI16Type()); }
+  mlir::VectorType i8() { return mlir::VectorType::get({lanes_ * 4}, b_.getI8Type()); }
+  /// One narrow element a 32-bit lane, for loads that feed a conversion.
+  mlir::VectorType narrow(mlir::Type element) { return vector(element); }
+  mlir::Type f16_type() { return b_.getF16Type(); }
+  mlir::Type bf16_type() { return b_.getBF16Type(); }
+
+  // Constants.
+  Value splat_i8(int value);
+  Value splat_i32(int32_t value);
+  Value splat_f32(float value);
+  /// A vector whose lane l holds values[l].
+  Value lanes_i32(const std::vector<int32_t>& values);
+  /// 16 bytes, repeated in every 128-bit part: a table for lookup16.
+  Value table16(const std::vector<int8_t>& values);
+  Value index(int64_t value);
+
+  // Memory. `lanes` > 0 touches only the first so many lanes.
+  Value load_ptr(Value pointer, int64_t disp);
+  Value load_index(Value pointer, int64_t disp);
+  Value load(mlir::VectorType type, Address a, unsigned lanes = 0);
+  void store(Value v, Address a, unsigned lanes = 0);
+  Value load_splat_f32(Address a);
+  Value load_splat_i32(Address a);
+  Value gather_f32(Value pointer, Value index_i32, int scale);
+  Value gather_i32(Value pointer, Value index_i32, int scale);
+
+  // Addresses.
+  Value offset(Value pointer, int64_t bytes);
+  Value offset(Value pointer, Value index, int64_t scale);
+
+  // Arithmetic; element types decide between integer and float forms.
+  Value bitcast(Value v, mlir::VectorType type);
+  Value bit_and(Value a, Value b);
+  Value bit_or(Value a, Value b);
+  Value bit_xor(Value a, Value b);
+  Value shl(Value v, unsigned bits);
+  Value shr_u(Value v, unsigned bits);
+  Value shr_s(Value v, unsigned bits);
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value fma(Value a, Value b, Value c); ///< a * b + c
+  Value abs(Value v);
+  Value sign(Value x, Value w); ///< x * sign(w), bytes
+  Value lookup16(Value table, Value index);
+  Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
+  Value pair_add(Value pairs);
+  Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
+  Value to_f32(Value v); ///< i32, f16 or bf16 lanes
+
+  /// A counted loop from lo to hi; the body gets the counter and the carried values and returns the next ones.
+  std::vector<Value> loop(Value lo, Value hi, int64_t step, const std::vector<Value>& init,
+                          const std::function<std::vector<Value>(Value, const std::vector<Value>&)>& body);
+
+private:
+  mlir::VectorType vector(mlir::Type element) { return mlir::VectorType::get({lanes_}, element); }
+  Value constant(mlir::DenseElementsAttr value);
+
+  mlir::OpBuilder& b_;
+  mlir::Location loc_;
+  mlir::Block* constants_;
+  unsigned lanes_;
+  std::map<const void*, Value> cache_;
+  std::map<int64_t, Value> index_cache_;
+};
+
+} // namespace cortiq::codegen

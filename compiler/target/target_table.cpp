@@ -1,0 +1,53 @@
+#include "compiler/target/target_table.h"
+
+#include <algorithm>
+
+namespace cortiq::compiler {
+
+std::span<const Target> targetTable() {
+  static const Target table[] = {
+      {.name = "x86-64-v3",
+       .summary = "x86-64 with AVX2, FMA and F16C: Intel since 2013 (Haswell), AMD since 2015 (Excavator)",
+       .features = {"avx", "avx2", "f16c", "fma"},
+       .vectorBytes = 32,
+       .tokenTiles = {1, 2, 4, 8},
+       .l1Bytes = 32 << 10,
+       .l2Bytes = 256 << 10,
+       .cores = 1},
+  };
+  return table;
+}
+
+StatusOr<Target> findTarget(std::string_view name) {
+  std::string known;
+  for (const Target& target : targetTable()) {
+    if (target.name == name)
+      return target;
+    known += (known.empty() ? "" : ", ") + std::string(target.name);
+  }
+  return invalid("there is no target '" + std::string(name) + "'; use native or one of: " + known);
+}
+
+StatusOr<Target> nativeTarget(const Host& host) {
+  const Target* best = nullptr;
+  std::string_view missing;
+  for (const Target& target : targetTable()) {
+    auto absent = std::ranges::find_if(target.features, [&](std::string_view feature) {
+      return std::ranges::find(host.features, feature) == host.features.end();
+    });
+    if (absent == target.features.end())
+      best = &target;
+    else if (missing.empty())
+      missing = *absent;
+  }
+  if (!best)
+    return unsupported("this machine lacks the CPU feature '" + std::string(missing) +
+                       "' that the plainest target needs; name the target of another machine with --target");
+  Target target = *best;
+  target.l1Bytes = host.l1Bytes > 0 ? host.l1Bytes : target.l1Bytes;
+  target.l2Bytes = host.l2Bytes > 0 ? host.l2Bytes : target.l2Bytes;
+  target.cores = host.cores > 0 ? host.cores : target.cores;
+  return target;
+}
+
+} // namespace cortiq::compiler

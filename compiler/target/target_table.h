@@ -1,0 +1,45 @@
+#pragma once
+
+// The targets that code is generated for. A target is data; passes see it as the attribute `cmf.target` only.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/status.h"
+
+namespace cortiq::compiler {
+
+/// Facts about a processor.
+struct Target {
+  std::string_view name;                  ///< the word of --target and of kernel specs
+  std::string_view summary;               ///< for `--target help`
+  std::vector<std::string_view> features; ///< CPU features the code needs, as /proc/cpuinfo names them
+  int64_t vectorBytes;
+  std::vector<int64_t> tokenTiles; ///< tokens that kernels are built for, ascending, starting with 1
+  int64_t l1Bytes, l2Bytes;        ///< data caches of one core
+  int64_t cores;
+};
+
+/// All targets, the plainest first.
+std::span<const Target> targetTable();
+
+/// The target called `name`; fails with a sentence that lists the names there are.
+StatusOr<Target> findTarget(std::string_view name);
+
+/// What this machine offers, as far as the table asks.
+struct Host {
+  std::vector<std::string> features;
+  int64_t l1Bytes = 0, l2Bytes = 0, cores = 0; ///< 0 = unknown
+};
+
+/// Reads the features from /proc/cpuinfo and the cache sizes from the C library.
+Host readHost();
+
+/// The last target of the table whose features `host` has, with the host's caches and cores; fails when there is none.
+StatusOr<Target> nativeTarget(const Host& host);
+
+} // namespace cortiq::compiler

@@ -1,0 +1,83 @@
+// q8_row, q8_2f: the row's scale in the header, records of four codes; the last record is padded with zero codes. The
+// column scales of q8_2f are the tensor part.
+
+#include <algorithm>
+
+#include "formats/layout/record_forms.h"
+
+namespace cortiq::formats {
+namespace {
+
+constexpr uint32_t kBlock = 4;
+constexpr LayoutField kHeader[] = {{"d", 0, 2, 1}};
+constexpr LayoutField kFields[] = {{"q", 0, 1, 4}};
+// Standard deviation of a uniform int8.
+constexpr float kCodeDeviation = 73.9f;
+
+PlaneSizes planes(uint64_t cols) { return {.row_bytes = {cols, 2}}; }
+PlaneSizes planes_2f(uint64_t cols) { return {.row_bytes = {cols, 2}, .shared_bytes = 2 * cols}; }
+
+void write_header(const RowPlanes& row, uint64_t, uint8_t* out) { std::memcpy(out, row.plane[1], 2); }
+
+void write_records(const RowPlanes& row, uint64_t cols, uint64_t first, uint64_t count, uint8_t* out) {
+  const uint64_t codes = std::min(kBlock * count, cols - kBlock * first);
+  std::memcpy(out, row.plane[0] + kBlock * first, codes);
+  std::memset(out + codes, 0, kBlock * count - codes);
+}
+
+void decode(const PackedRow& row, uint64_t first, uint64_t count, uint64_t weights, float* out) {
+  uint8_t payload[kDecodeChunk + 2]; // codes, row scale
+  row.read_records(first, count, payload);
+  row.read_header(0, 2, 1, payload + weights);
+  codec_info(CodecId::kQ8Row).decode_row(payload, 1, weights, 0, out);
+}
+
+void decode_2f(const PackedRow& row, uint64_t first, uint64_t count, uint64_t weights, float* out) {
+  uint8_t payload[kDecodeChunk + 2 + 2 * kDecodeChunk]; // codes, row scale, column scales
+  row.read_records(first, count, payload);
+  row.read_header(0, 2, 1, payload + weights);
+  std::memcpy(payload + weights + 2, row.tensor + 2 * kBlock * first, 2 * weights);
+  codec_info(CodecId::kQ82F).decode_row(payload, 1, weights, 0, out);
+}
+
+void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
+  random.bytes(row.plane[0], cols);
+  store_u16(row.plane[1], random.half_in(scales_around(kFillDeviation / kCodeDeviation)));
+}
+
+void fill_shared(RandomStream& random, uint64_t cols, uint8_t* shared) {
+  for (uint64_t i = 0; i < cols; ++i)
+    store_u16(shared + 2 * i, random.half_in(scales_around(1.0f)));
+}
+
+} // namespace
+
+constinit const RecordForm kQ8RowForm = {
+    .codec = CodecId::kQ8Row,
+    .block = kBlock,
+    .block_bytes = 4,
+    .header = kHeader,
+    .fields = kFields,
+    .planes = planes,
+    .write_header = write_header,
+    .write_records = write_records,
+    .decode = decode,
+    .fill_row = fill_row,
+};
+
+constinit const RecordForm kQ82FForm = {
+    .codec = CodecId::kQ82F,
+    .block = kBlock,
+    .block_bytes = 4,
+    .header = kHeader,
+    .fields = kFields,
+    .shared_bytes_per_col = 2,
+    .planes = planes_2f,
+    .write_header = write_header,
+    .write_records = write_records,
+    .decode = decode_2f,
+    .fill_row = fill_row,
+    .fill_shared = fill_shared,
+};
+
+} // namespace cortiq::formats
