@@ -13,7 +13,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
 
-#include "dialects/Vec/IR/VecOps.h"
+#include "dialects/Vec/IR/VecDialect.h"
 
 namespace cortiq::codegen {
 
@@ -63,8 +63,8 @@ public:
   void store(Value v, Address a, unsigned lanes = 0);
   Value load_splat_f32(Address a);
   Value load_splat_i32(Address a);
-  Value gather_f32(Value pointer, Value index_i32, int scale);
-  Value gather_i32(Value pointer, Value index_i32, int scale);
+  Value gather_f32(Address a, Value index_i32, int scale);
+  Value gather_i32(Address a, Value index_i32, int scale);
 
   // Addresses.
   Value offset(Value pointer, int64_t bytes);
@@ -102,7 +102,7 @@ private:
   mlir::Location loc_;
   mlir::Block* constants_;
   unsigned lanes_;
-  std::map<const void*, Value> cache_;
+  std::map<const void*, Value> constant_cache_;
   std::map<int64_t, Value> index_cache_;
 };
 

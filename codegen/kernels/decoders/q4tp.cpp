@@ -62,7 +62,7 @@ public:
     for (unsigned l = 0; l < e_.lanes(); ++l)
       lane[l] = int32_t(l);
     Value index = e_.bit_or(e_.shl(code, log2_lanes), e_.lanes_i32(lane));
-    return e_.gather_f32(e_.offset(scratch_.base, scratch_.disp + int64_t(v) * kRungs * e_.vector_bytes()), index, 4);
+    return e_.gather_f32(scratch_ + int64_t(v) * kRungs * e_.vector_bytes(), index, 4);
   }
 
 private:

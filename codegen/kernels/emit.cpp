@@ -1,0 +1,114 @@
+#include "codegen/kernels/emit.h"
+
+namespace cortiq::codegen {
+
+using namespace mlir;
+
+Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes)
+    : b_(builder), loc_(loc), constants_(constants), lanes_(lanes) {}
+
+Value Emit::constant(DenseElementsAttr value) {
+  Value& cached = constant_cache_[value.getAsOpaquePointer()];
+  if (!cached) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(constants_);
+    cached = b_.create<vec::ConstantOp>(loc_, value.getType(), value);
+  }
+  return cached;
+}
+
+Value Emit::splat_i8(int value) {
+  return constant(DenseElementsAttr::get(i8(), APInt(8, static_cast<uint64_t>(value) & 0xff)));
+}
+Value Emit::splat_i32(int32_t value) {
+  return constant(DenseElementsAttr::get(i32(), APInt(32, static_cast<uint32_t>(value))));
+}
+Value Emit::splat_f32(float value) { return constant(DenseElementsAttr::get(f32(), APFloat(value))); }
+Value Emit::lanes_i32(const std::vector<int32_t>& values) {
+  return constant(DenseElementsAttr::get(i32(), ArrayRef<int32_t>(values)));
+}
+Value Emit::table16(const std::vector<int8_t>& values) {
+  std::vector<int8_t> repeated;
+  for (unsigned part = 0; part < vector_bytes() / 16; ++part)
+    repeated.insert(repeated.end(), values.begin(), values.end());
+  return constant(DenseElementsAttr::get(i8(), ArrayRef<int8_t>(repeated)));
+}
+Value Emit::index(int64_t value) {
+  Value& cached = index_cache_[value];
+  if (!cached) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(constants_);
+    cached = b_.create<vec::IndexOp>(loc_, value);
+  }
+  return cached;
+}
+
+Value Emit::load_ptr(Value pointer, int64_t disp) { return b_.create<vec::LoadPtrOp>(loc_, pointer, disp); }
+Value Emit::load_index(Value pointer, int64_t disp) { return b_.create<vec::LoadIndexOp>(loc_, pointer, disp); }
+
+Value Emit::load(VectorType type, Address a, unsigned lanes) {
+  if (lanes != 0 && lanes < type.getNumElements())
+    return b_.create<vec::LoadOp>(loc_, type, a.base, a.disp, int64_t(lanes));
+  return b_.create<vec::LoadOp>(loc_, type, a.base, a.disp);
+}
+void Emit::store(Value v, Address a, unsigned lanes) {
+  if (lanes != 0 && lanes < cast<VectorType>(v.getType()).getNumElements())
+    b_.create<vec::StoreOp>(loc_, v, a.base, a.disp, int64_t(lanes));
+  else
+    b_.create<vec::StoreOp>(loc_, v, a.base, a.disp);
+}
+Value Emit::load_splat_f32(Address a) { return b_.create<vec::LoadSplatOp>(loc_, f32(), a.base, a.disp); }
+Value Emit::load_splat_i32(Address a) { return b_.create<vec::LoadSplatOp>(loc_, i32(), a.base, a.disp); }
+Value Emit::gather_f32(Address a, Value index, int scale) {
+  return b_.create<vec::GatherOp>(loc_, f32(), a.base, a.disp, index, int64_t(scale));
+}
+Value Emit::gather_i32(Address a, Value index, int scale) {
+  return b_.create<vec::GatherOp>(loc_, i32(), a.base, a.disp, index, int64_t(scale));
+}
+
+Value Emit::offset(Value pointer, int64_t bytes) {
+  return bytes == 0 ? pointer : Value(b_.create<vec::PtrAddOp>(loc_, pointer, b_.getI64IntegerAttr(bytes)));
+}
+Value Emit::offset(Value pointer, Value index, int64_t scale) {
+  return b_.create<vec::PtrOffsetOp>(loc_, pointer, index, b_.getI64IntegerAttr(scale));
+}
+
+Value Emit::bitcast(Value v, VectorType type) {
+  return v.getType() == type ? v : Value(b_.create<vec::BitcastOp>(loc_, type, v));
+}
+Value Emit::bit_and(Value a, Value b) { return b_.create<vec::AndOp>(loc_, a, b); }
+Value Emit::bit_or(Value a, Value b) { return b_.create<vec::OrOp>(loc_, a, b); }
+Value Emit::bit_xor(Value a, Value b) { return b_.create<vec::XorOp>(loc_, a, b); }
+Value Emit::shl(Value v, unsigned bits) { return b_.create<vec::ShlOp>(loc_, v, int64_t(bits)); }
+Value Emit::shr_u(Value v, unsigned bits) { return b_.create<vec::ShrUOp>(loc_, v, int64_t(bits)); }
+Value Emit::shr_s(Value v, unsigned bits) { return b_.create<vec::ShrSOp>(loc_, v, int64_t(bits)); }
+Value Emit::add(Value a, Value b) { return b_.create<vec::AddOp>(loc_, a, b); }
+Value Emit::sub(Value a, Value b) { return b_.create<vec::SubOp>(loc_, a, b); }
+Value Emit::mul(Value a, Value b) { return b_.create<vec::MulOp>(loc_, a, b); }
+Value Emit::fma(Value a, Value b, Value c) { return b_.create<vec::FmaOp>(loc_, a, b, c); }
+Value Emit::abs(Value v) { return b_.create<vec::AbsOp>(loc_, v); }
+Value Emit::sign(Value x, Value w) { return b_.create<vec::SignOp>(loc_, x, w); }
+Value Emit::lookup16(Value table, Value index) { return b_.create<vec::Lookup16Op>(loc_, table, index); }
+Value Emit::dot2(Value u, Value s, unsigned umax) { return b_.create<vec::Dot2Op>(loc_, u, s, int64_t(umax)); }
+Value Emit::pair_add(Value pairs) { return b_.create<vec::PairAddOp>(loc_, pairs); }
+Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
+  return b_.create<vec::Dot4Op>(loc_, acc, u, s, int64_t(umax));
+}
+Value Emit::to_f32(Value v) { return b_.create<vec::ConvertOp>(loc_, f32(), v); }
+
+std::vector<Value> Emit::loop(Value lo, Value hi, int64_t step, const std::vector<Value>& init,
+                              const std::function<std::vector<Value>(Value, const std::vector<Value>&)>& body) {
+  auto op = b_.create<vec::LoopOp>(
+      loc_, lo, hi, step, init, [&](OpBuilder& inner, Location, Value counter, ValueRange carried) {
+        OpBuilder::InsertionGuard guard(b_);
+        b_.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+        std::vector<Value> next = body(counter, {carried.begin(), carried.end()});
+        // The op's builder appends the terminator at its own insertion point, which is the block's end.
+        inner.setInsertionPointToEnd(b_.getInsertionBlock());
+        return SmallVector<Value>(next.begin(), next.end());
+      });
+  auto results = op.getResults();
+  return {results.begin(), results.end()};
+}
+
+} // namespace cortiq::codegen

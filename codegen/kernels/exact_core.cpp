@@ -1,0 +1,98 @@
+// The core of the `exact` arm: f32 activations, f32 fused multiply-add, weights decoded to f32 lanes exactly as the reference
+// decode gives them (row-scaled codecs apply the scale to the finished sum).
+//
+// Register roles, T tokens x V row vectors: level[v] four codes of 8 rows; w[v] one weight of 8 rows; x one activation in every
+// lane; acc[t][v] the sums over K, carried in registers.
+// Pseudocode: for each record, span, step, byte j: w = level.j * scale [+ minimum]; acc[t][v] = fma(w[v], x[t], acc[t][v])
+
+#include "codegen/kernels/core.h"
+
+namespace cortiq::codegen {
+namespace {
+
+class ExactCore {
+public:
+  explicit ExactCore(CoreContext& c) : c_(c), e_(c.e), g_(c.geometry) {}
+
+  Sums run(Address group) {
+    std::vector<Value> carried(c_.spec.tokens * c_.vectors, e_.splat_f32(0));
+    carried = k_loop(c_, group, g_.block, std::move(carried),
+                     [&](const RecordPlace& place, std::vector<Value> acc) { return record(place, std::move(acc)); });
+    if (g_.row_scale)
+      for (unsigned v = 0; v < c_.vectors; ++v) {
+        Value d = c_.decoder.row_scale(group, v);
+        for (unsigned t = 0; t < c_.spec.tokens; ++t)
+          carried[t * c_.vectors + v] = e_.mul(carried[t * c_.vectors + v], d);
+      }
+    return carried;
+  }
+
+private:
+  std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
+    if (g_.is_float) {
+      for (unsigned i = 0; i < place.weights; ++i) {
+        std::vector<Value> w(c_.vectors);
+        for (unsigned v = 0; v < c_.vectors; ++v)
+          w[v] = c_.decoder.weight(place.record, v, i);
+        multiply(place, i, w, acc);
+      }
+      return acc;
+    }
+    const unsigned span = g_.row_scale ? 32 : g_.span;
+    for (unsigned s = 0; s * span < place.weights; ++s)
+      span_products(place, s, span, acc);
+    return acc;
+  }
+
+  void span_products(const RecordPlace& place, unsigned s, unsigned span, std::vector<Value>& acc) {
+    std::vector<Value> scale(c_.vectors), minimum(c_.vectors);
+    for (unsigned v = 0; v < c_.vectors && !g_.row_scale; ++v) {
+      scale[v] = c_.decoder.scale(place.record, v, s);
+      if (g_.has_min)
+        minimum[v] = c_.decoder.minimum(place.record, v, s);
+    }
+    for (unsigned step_in_span : c_.decoder.step_order(s)) {
+      const unsigned step = s * span / 4 + step_in_span;
+      if (4 * step >= place.weights)
+        continue;
+      std::vector<Value> level(c_.vectors);
+      for (unsigned v = 0; v < c_.vectors; ++v) {
+        level[v] = c_.decoder.levels(place.record, v, step);
+        if (g_.zero_point)
+          level[v] = e_.sub(level[v], e_.splat_i8(int(g_.zero_point)));
+        level[v] = e_.bitcast(level[v], e_.i32());
+      }
+      for (unsigned j = 0; j < 4 && 4 * step + j < place.weights; ++j) {
+        std::vector<Value> w(c_.vectors);
+        for (unsigned v = 0; v < c_.vectors; ++v) {
+          w[v] = e_.to_f32(e_.shr_s(j < 3 ? e_.shl(level[v], 24 - 8 * j) : level[v], 24));
+          if (g_.has_min)
+            w[v] = e_.fma(w[v], scale[v], minimum[v]);
+          else if (!g_.row_scale)
+            w[v] = e_.mul(w[v], scale[v]);
+        }
+        multiply(place, 4 * step + j, w, acc);
+      }
+    }
+  }
+
+  /// acc[t][v] += w[v] * activation i of the record.
+  void multiply(const RecordPlace& place, unsigned i, const std::vector<Value>& w, std::vector<Value>& acc) {
+    for (unsigned t = 0; t < c_.spec.tokens; ++t) {
+      Value base = place.index ? e_.offset(c_.tokens[t], place.index, 4) : c_.tokens[t];
+      Value x = e_.load_splat_f32({base, 4 * (place.static_index + int64_t(i))});
+      for (unsigned v = 0; v < c_.vectors; ++v)
+        acc[t * c_.vectors + v] = e_.fma(w[v], x, acc[t * c_.vectors + v]);
+    }
+  }
+
+  CoreContext& c_;
+  Emit& e_;
+  const Geometry g_;
+};
+
+} // namespace
+
+Sums exact_core(CoreContext& c, Address group) { return ExactCore(c).run(group); }
+
+} // namespace cortiq::codegen

@@ -1,0 +1,172 @@
+// The core of the `fast` arm: int8 activations in groups of 32 (q8a), integer sums exact within a scale span, float sums over
+// K in order.
+//
+// Data: weights as the decoder gives them, a 32-bit lane a row; activations as kernel_abi.h's q8a record.
+// Register roles, a span of 32 or 16 weights, T tokens x V row vectors:
+//   level[v]      weights 4s..4s+3 of 8 rows, u8 (or |w|, with the sign moved onto the activations)
+//   x             four activation codes in every lane
+//   pairs[t][v]   i16 pair sums; several steps fit before they could leave i16
+//   sum[t][v]     i32 sums of the span
+//   acc[t][v]     f32 sums over K: carried in registers while T*V <= 4, else in scratch
+// Pseudocode:
+//   for each record, for each span:
+//     for each step s: pairs[t][v] += dot2(level[v], x[t]);  sum[t][v] = pair_add(pairs)
+//     sum[t][v] -= zero_point * sum_of_codes[t]
+//     acc[t][v] = fma(f32(sum) * x_scale[t], scale[v], acc);  acc = fma(x_msum[t], minimum[v], acc)
+// On targets with an int8 dot instruction dot4 replaces dot2 and pair_add.
+
+#include <algorithm>
+#include <bit>
+
+#include "codegen/kernels/core.h"
+#include "formats/artifact/kernel_abi.h"
+
+namespace cortiq::codegen {
+namespace {
+
+constexpr unsigned kGroup = 32;       // activations that share a scale
+constexpr int64_t kIndexStep = 4;     // the counter advances by 4 a group: codes are at index * 8, scales at index
+constexpr unsigned kMaxInRegisters = 4;
+
+class FastCore {
+public:
+  FastCore(CoreContext& c) : c_(c), e_(c.e), g_(c.geometry), act_(formats::q8_act_layout(c.spec.k)) {
+    sums_ = c.spec.tokens * c.vectors;
+    in_memory_ = sums_ > kMaxInRegisters && e_.lanes() == 8;
+  }
+
+  Sums run(Address group) {
+    Value zero = e_.splat_f32(0);
+    std::vector<Value> carried;
+    for (unsigned i = 0; i < sums_; ++i) {
+      if (in_memory_)
+        e_.store(zero, slot(i));
+      else
+        carried.push_back(zero);
+    }
+    carried = k_loop(c_, group, kIndexStep * (g_.block / kGroup), std::move(carried),
+                     [&](const RecordPlace& place, std::vector<Value> acc) { return record(place, std::move(acc)); });
+    Sums sums(sums_);
+    for (unsigned i = 0; i < sums_; ++i) {
+      sums[i] = in_memory_ ? e_.load(e_.f32(), slot(i)) : carried[i];
+      if (g_.row_scale)
+        sums[i] = e_.mul(sums[i], row_scale(group, i % c_.vectors));
+    }
+    return sums;
+  }
+
+private:
+  Address slot(unsigned i) const { return c_.scratch + int64_t(i) * e_.vector_bytes(); }
+
+  Value row_scale(Address group, unsigned v) {
+    row_scales_.resize(c_.vectors);
+    if (!row_scales_[v])
+      row_scales_[v] = c_.decoder.row_scale(group, v);
+    return row_scales_[v];
+  }
+
+  /// Address in token t's record: `per_group` bytes a group of 32, in array `array`, `extra` bytes further.
+  Address activation(const RecordPlace& place, unsigned t, int64_t array, int64_t per_group, int64_t extra) const {
+    const int64_t scale = per_group / kIndexStep; // bytes per unit of the counter
+    const int64_t disp = array + place.static_index * scale + extra;
+    return {place.index ? e_.offset(c_.tokens[t], place.index, scale) : c_.tokens[t], disp};
+  }
+
+  std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
+    const unsigned span = g_.row_scale ? kGroup : g_.span;
+    const unsigned all_steps = unsigned((place.weights + 3) / 4);
+    for (unsigned s = 0; s * span < place.weights; ++s) {
+      std::vector<Value> sums = span_sums(place, s, span, all_steps);
+      finish_span(place, s, span, sums, acc);
+    }
+    return acc;
+  }
+
+  /// Integer sums of one span.
+  std::vector<Value> span_sums(const RecordPlace& place, unsigned s, unsigned span, unsigned all_steps) {
+    // Pair sums stay within i16 for so many steps.
+    const unsigned chain = std::max(1u, 32767u / (g_.umax * 254u));
+    std::vector<Value> pairs(sums_), sums(sums_);
+    unsigned in_chain = 0;
+    std::vector<unsigned> order;
+    for (unsigned step : c_.decoder.step_order(s))
+      if (s * span / 4 + step < all_steps)
+        order.push_back(step);
+    for (size_t n = 0; n < order.size(); ++n) {
+      const unsigned step = s * span / 4 + order[n]; // in the record
+      std::vector<Value> level(c_.vectors), magnitude(c_.vectors);
+      for (unsigned v = 0; v < c_.vectors; ++v) {
+        level[v] = c_.decoder.levels(place.record, v, step);
+        magnitude[v] = g_.is_signed ? e_.abs(level[v]) : level[v];
+      }
+      for (unsigned t = 0; t < c_.spec.tokens; ++t) {
+        Value x = e_.bitcast(e_.load_splat_i32(activation(place, t, 0, kGroup, 4 * step)), e_.i8());
+        for (unsigned v = 0; v < c_.vectors; ++v) {
+          Value product = e_.dot2(magnitude[v], g_.is_signed ? e_.sign(x, level[v]) : x, g_.umax);
+          Value& p = pairs[t * c_.vectors + v];
+          p = p ? e_.add(p, product) : product;
+        }
+      }
+      if (++in_chain == chain || n + 1 == order.size()) {
+        for (unsigned i = 0; i < sums_; ++i) {
+          Value wide = e_.pair_add(pairs[i]);
+          sums[i] = sums[i] ? e_.add(sums[i], wide) : wide;
+          pairs[i] = {};
+        }
+        in_chain = 0;
+      }
+    }
+    return sums;
+  }
+
+  void finish_span(const RecordPlace& place, unsigned s, unsigned span, std::vector<Value>& sums,
+                   std::vector<Value>& acc) {
+    const int64_t group = s * span / kGroup; // activation group inside the record
+    std::vector<Value> scale(c_.vectors), minimum(c_.vectors);
+    for (unsigned v = 0; v < c_.vectors && !g_.row_scale; ++v) {
+      scale[v] = c_.decoder.scale(place.record, v, s);
+      if (g_.has_min)
+        minimum[v] = c_.decoder.minimum(place.record, v, s);
+    }
+    for (unsigned t = 0; t < c_.spec.tokens; ++t) {
+      Value zero = g_.zero_point ? zero_term(place, t, s, span) : Value();
+      Value x_scale = e_.load_splat_f32(activation(place, t, act_.scale, 4, 4 * group));
+      Value x_msum = g_.has_min ? e_.load_splat_f32(activation(place, t, act_.msum, 4, 4 * group)) : Value();
+      for (unsigned v = 0; v < c_.vectors; ++v) {
+        const unsigned i = t * c_.vectors + v;
+        Value sum = zero ? e_.sub(sums[i], zero) : sums[i];
+        Value a = in_memory_ ? e_.load(e_.f32(), slot(i)) : acc[i];
+        Value f = e_.to_f32(sum);
+        a = g_.row_scale ? e_.fma(f, x_scale, a) : e_.fma(e_.mul(f, x_scale), scale[v], a);
+        if (g_.has_min)
+          a = e_.fma(x_msum, minimum[v], a);
+        if (in_memory_)
+          e_.store(a, slot(i));
+        else
+          acc[i] = a;
+      }
+    }
+  }
+
+  /// zero_point * sum of the span's activation codes, in every lane; zero points are powers of two.
+  Value zero_term(const RecordPlace& place, unsigned t, unsigned s, unsigned span) {
+    const bool half = span == kGroup / 2;
+    Address at = half ? activation(place, t, act_.sum16, 8, 4 * int64_t(s))
+                      : activation(place, t, act_.sum32, 4, 4 * int64_t(s));
+    return e_.shl(e_.load_splat_i32(at), unsigned(std::countr_zero(g_.zero_point)));
+  }
+
+  CoreContext& c_;
+  Emit& e_;
+  const Geometry g_;
+  const formats::Q8ActLayout act_;
+  unsigned sums_;
+  bool in_memory_;
+  std::vector<Value> row_scales_;
+};
+
+} // namespace
+
+Sums fast_core(CoreContext& c, Address group) { return FastCore(c).run(group); }
+
+} // namespace cortiq::codegen
