@@ -56,8 +56,8 @@ void fill_blocks(RandomStream& random, uint64_t cols, uint8_t* blocks, float d, 
   }
 }
 
-// The divisors are the deviations of the weights at d = 1: of uniform codes alone, or of codes, d and m together, with m
-// around the middle of the codes so that weights center on 0.
+// The divisors are the deviations of the weights at d = 1: of uniform codes alone, or of codes, d and m together, with
+// m around the middle of the codes so that weights center on 0.
 void fill_q4_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
   fill_blocks<18, false>(random, cols, row.plane[0], kFillDeviation / 4.61f, 0.0f);
 }

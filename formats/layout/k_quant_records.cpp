@@ -35,8 +35,8 @@ void fill_with_minimum(RandomStream& random, uint64_t cols, uint8_t* blocks, flo
   }
 }
 
-// The divisors are the deviations of the weights at d = 1 for uniform codes, scales and minimums, with dmin at the middle
-// of the codes so that weights center on 0.
+// The divisors are the deviations of the weights at d = 1 for uniform codes, scales and minimums, with dmin at the
+// middle of the codes so that weights center on 0.
 void fill_q4_k(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
   constexpr float kD = kFillDeviation / 263.0f;
   fill_with_minimum<144>(random, cols, row.plane[0], kD, 7.5f * kD);

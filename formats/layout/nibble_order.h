@@ -1,7 +1,7 @@
 #pragma once
 
-// Two orders of 32 nibbles in 16 bytes. "Pairs", in CMF files: byte k holds weights 2k (low) and 2k + 1. "Halves", in GGUF
-// files and in records: byte i holds weights i (low) and 16 + i.
+// Two orders of 32 nibbles in 16 bytes. "Pairs", in CMF files: byte k holds weights 2k (low) and 2k + 1. "Halves", in
+// GGUF files and in records: byte i holds weights i (low) and 16 + i.
 
 #include <cstdint>
 

@@ -12,9 +12,13 @@ constexpr LayoutField kFields[] = {{"d", 0, 2, 1}, {"qs", 2, 4, 4}};
 // Standard deviation of a uniform nibble.
 constexpr float kCodeDeviation = 4.61f;
 
-HalfRange fill_scales() { return scales_around(kFillDeviation / kCodeDeviation); }
+HalfRange fill_scales() {
+  return scales_around(kFillDeviation / kCodeDeviation);
+}
 
-PlaneSizes q4_block_planes(uint64_t cols) { return {.row_bytes = {cols / kBlock * 16, cols / kBlock * 2}}; }
+PlaneSizes q4_block_planes(uint64_t cols) {
+  return {.row_bytes = {cols / kBlock * 16, cols / kBlock * 2}};
+}
 
 void write_q4_block(const RowPlanes& row, uint64_t, uint64_t first, uint64_t count, uint8_t* out) {
   for (uint64_t b = first; b < first + count; ++b, out += kBytes) {

@@ -1,5 +1,5 @@
-// q4tp: the header has the ladder's first rung and its step as floats (kernels need no exp2) and the rung codes, six to a
-// dword; records are 32 nibbles, brought from pairs to halves.
+// q4tp: the header has the ladder's first rung and its step as floats (kernels need no exp2) and the rung codes, six to
+// a dword; records are 32 nibbles, brought from pairs to halves.
 
 #include <algorithm>
 
@@ -23,9 +23,13 @@ constexpr LayoutField kFields[] = {{"qs", 0, 4, 4}};
 constexpr HalfRange kFillLo = {0xc85a, 0xc86a};
 constexpr uint16_t kFillStep = 0x2a66;
 
-uint64_t code_bytes(uint64_t blocks) { return ceil_div(5 * blocks, 8); }
+uint64_t code_bytes(uint64_t blocks) {
+  return ceil_div(5 * blocks, 8);
+}
 
-PlaneSizes planes(uint64_t cols) { return {.row_bytes = {cols / kBlock * 16, 4, code_bytes(cols / kBlock)}}; }
+PlaneSizes planes(uint64_t cols) {
+  return {.row_bytes = {cols / kBlock * 16, 4, code_bytes(cols / kBlock)}};
+}
 
 void write_header(const RowPlanes& row, uint64_t cols, uint8_t* out) {
   store_u32(out, std::bit_cast<uint32_t>(q4tp_exp2(load_u16(row.plane[1]))));

@@ -14,10 +14,16 @@ constexpr LayoutField kFields[] = {{"q", 0, 1, 4}};
 // Standard deviation of a uniform int8.
 constexpr float kCodeDeviation = 73.9f;
 
-PlaneSizes planes(uint64_t cols) { return {.row_bytes = {cols, 2}}; }
-PlaneSizes planes_2f(uint64_t cols) { return {.row_bytes = {cols, 2}, .shared_bytes = 2 * cols}; }
+PlaneSizes planes(uint64_t cols) {
+  return {.row_bytes = {cols, 2}};
+}
+PlaneSizes planes_2f(uint64_t cols) {
+  return {.row_bytes = {cols, 2}, .shared_bytes = 2 * cols};
+}
 
-void write_header(const RowPlanes& row, uint64_t, uint8_t* out) { std::memcpy(out, row.plane[1], 2); }
+void write_header(const RowPlanes& row, uint64_t, uint8_t* out) {
+  std::memcpy(out, row.plane[1], 2);
+}
 
 void write_records(const RowPlanes& row, uint64_t cols, uint64_t first, uint64_t count, uint8_t* out) {
   const uint64_t codes = std::min(kBlock * count, cols - kBlock * first);

@@ -1,6 +1,7 @@
 #pragma once
 
-// The generator behind fill_random: SplitMix64, one stream a row, integers only, so that every machine makes the same bytes.
+// The generator behind fill_random: SplitMix64, one stream a row, integers only, so that every machine makes the same
+// bytes.
 
 #include <cstdint>
 #include <cstring>
@@ -16,7 +17,9 @@ struct HalfRange {
 };
 
 /// Positive scales around `center`, 20 % to either side: their root mean square is within 1 % of it.
-inline HalfRange scales_around(float center) { return {float_to_half(0.8f * center), float_to_half(1.2f * center)}; }
+inline HalfRange scales_around(float center) {
+  return {float_to_half(0.8f * center), float_to_half(1.2f * center)};
+}
 
 class RandomStream {
 public:

@@ -22,9 +22,8 @@ Planes planes_of_row(const PlaneSizes& sizes, Byte* payload, uint64_t rows, uint
 
 const RecordForm* find_record_form(CodecId codec) {
   static const RecordForm* const kForms[] = {
-      &kF32Form,   &kF16Form,  &kBF16Form,    &kQ8RowForm,   &kQ82FForm, &kQ4BlockForm, &kQ4TiledForm, &kQ4TPForm,
-      &kQ40Form,   &kQ41Form,  &kQ50Form,     &kQ51Form,     &kQ80Form,  &kQ4KForm,     &kQ5KForm,     &kQ6KForm,
-      &kIQ4NLForm,
+      &kF32Form, &kF16Form, &kBF16Form, &kQ8RowForm, &kQ82FForm, &kQ4BlockForm, &kQ4TiledForm, &kQ4TPForm,  &kQ40Form,
+      &kQ41Form, &kQ50Form, &kQ51Form,  &kQ80Form,   &kQ4KForm,  &kQ5KForm,     &kQ6KForm,     &kIQ4NLForm,
   };
   for (const RecordForm* form : kForms)
     if (form->codec == codec)

@@ -18,8 +18,8 @@ inline constexpr float kFillDeviation = 0.02f;
 
 inline constexpr int kMaxPlanes = 3;
 
-/// A payload is up to three planes one after the other, each with the same number of bytes for every row, then a part that
-/// all rows share. Codecs of contiguous blocks have one plane.
+/// A payload is up to three planes one after the other, each with the same number of bytes for every row, then a part
+/// that all rows share. Codecs of contiguous blocks have one plane.
 struct PlaneSizes {
   uint64_t row_bytes[kMaxPlanes] = {};
   uint64_t shared_bytes = 0;

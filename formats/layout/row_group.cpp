@@ -28,7 +28,27 @@ void weave_fields(const RunList& runs, uint64_t count, uint32_t record_bytes, co
       interleave(staged + run.offset, kStagingStride, rows, run.unit, run.count, out + rows * run.offset);
 }
 
+void pack_headers(const RecordShape& shape, const RowPlanes* rows, uint32_t count, std::vector<uint8_t>& scratch,
+                  uint8_t* out) {
+  if (shape.header_bytes == 0)
+    return;
+  scratch.resize(static_cast<size_t>(count) * shape.header_bytes);
+  for (uint32_t r = 0; r < count; ++r)
+    shape.form->write_header(rows[r], shape.cols, scratch.data() + static_cast<size_t>(r) * shape.header_bytes);
+  for (const LayoutField& field : shape.header_fields())
+    interleave(scratch.data() + field.offset, shape.header_bytes, count, field.unit, field.count,
+               out + static_cast<uint64_t>(count) * field.offset);
+}
+
 } // namespace
+
+std::vector<LayoutField> RecordShape::header_fields() const {
+  std::vector<LayoutField> fields(form->header.begin(), form->header.end());
+  if (code_words != 0)
+    fields.push_back(
+        {"codes", static_cast<uint32_t>(header_bytes - 4 * code_words), 4, static_cast<uint32_t>(code_words)});
+  return fields;
+}
 
 StatusOr<RecordShape> record_shape(const Codec& codec, uint64_t cols) {
   const std::string name(codec.name);
@@ -58,11 +78,11 @@ StatusOr<RecordShape> record_shape(const Codec& codec, uint64_t cols) {
   return shape;
 }
 
-void pack_group(const RecordShape& shape, const RowPlanes* rows, uint32_t count, uint8_t* out) {
+void pack_group(const RecordShape& shape, const RowPlanes* rows, uint32_t count, std::vector<uint8_t>& scratch,
+                uint8_t* out) {
   const RecordForm& form = *shape.form;
   alignas(64) uint8_t staged[kRowGroup * kStagingStride];
-  if (form.write_header)
-    pack_header(shape, rows, count, out);
+  pack_headers(shape, rows, count, scratch, out);
   const RunList runs(form.fields);
   const uint64_t chunk = kStagingBytes / form.block_bytes;
   for (uint64_t first = 0; first < shape.blocks; first += chunk) {

@@ -1,0 +1,97 @@
+#include <cmath>
+
+#include "test/unit/layout/tensors.h"
+
+namespace cortiq::formats {
+namespace {
+
+std::vector<uint8_t> filled(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols, uint64_t seed) {
+  const StatusOr<uint64_t> size = packed_bytes(codec, layout, rows, cols);
+  EXPECT_TRUE(size.ok()) << size.status().message();
+  std::vector<uint8_t> out(size.ok() ? *size : 0, 0xa5);
+  const Status status = fill_random(codec, layout, rows, cols, seed, out);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return out;
+}
+
+uint64_t fnv1a(const std::vector<uint8_t>& bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const uint8_t byte : bytes)
+    hash = (hash ^ byte) * 0x100000001b3;
+  return hash;
+}
+
+TEST(FillRandom, WeightsAreFiniteWithADeviationNearTwoHundredths) {
+  constexpr uint64_t kRows = 96, kCols = 1024;
+  for (const Codec* codec : weight_codecs()) {
+    const std::vector<uint8_t> bytes = filled(*codec, LayoutId::kR16, kRows, kCols, 42);
+    double sum = 0, squares = 0;
+    std::vector<float> row(kCols);
+    for (uint64_t r = 0; r < kRows; ++r) {
+      ASSERT_TRUE(decode_packed_row(*codec, LayoutId::kR16, bytes, kRows, kCols, r, row.data()).ok());
+      for (const float w : row) {
+        ASSERT_TRUE(std::isfinite(w)) << codec->name;
+        sum += w;
+        squares += static_cast<double>(w) * w;
+      }
+    }
+    const double n = kRows * kCols;
+    const double mean = sum / n;
+    EXPECT_NEAR(std::sqrt(squares / n - mean * mean), 0.02, 0.001) << codec->name;
+    EXPECT_NEAR(mean, 0.0, 0.004) << codec->name;
+  }
+}
+
+TEST(FillRandom, GivesTheSameWeightsInEveryLayout) {
+  for (const Codec* codec : weight_codecs()) {
+    const uint64_t rows = 19, cols = codec->block == 1 ? 37 : 3 * codec->block;
+    const std::vector<uint8_t> payload = filled(*codec, LayoutId::kVerbatim, rows, cols, 7);
+    EXPECT_EQ(filled(*codec, LayoutId::kR16, rows, cols, 7), packed(*codec, LayoutId::kR16, payload, rows, cols))
+        << codec->name;
+  }
+}
+
+TEST(FillRandom, FillsGroupsThatCrossRowEnds) {
+  const Codec& codec = *find_codec("q4_block");
+  const std::vector<uint8_t> bytes = filled(codec, LayoutId::kVerbatim, 5, 50, 1);
+  for (uint64_t r = 0; r < 5; ++r)
+    for (const uint32_t bits : reference_row(codec, bytes, 5, 50, r))
+      EXPECT_LT(std::fabs(std::bit_cast<float>(bits)), 0.05f);
+}
+
+struct PinnedFill {
+  std::string_view codec;
+  uint64_t hash;
+};
+
+// FNV-1a of 18 rows of 512 weights, seed 1: a change here changes every measured synthetic model.
+constexpr PinnedFill kPinned[] = {
+    {"f32", 0x2a4ad90bc8a7972c},      {"f16", 0x275537561f97aa36},    {"bf16", 0x93d8ac0fdf7a62ba},
+    {"q8_row", 0x2511eb3e912b9fe7},   {"q8_2f", 0xc5e34fe6e430e03e},  {"q4_block", 0xf6ad6cc8b5eed7f6},
+    {"q4_tiled", 0x79726e7a6d61040c}, {"q4tp", 0x24db0157185b2ef4},   {"q4_0", 0x5cc0fbc9df589608},
+    {"q4_1", 0x69820734bd2c2f6f},     {"q5_0", 0x475f901d89b45f0d},   {"q5_1", 0x7dc687c24142ff2d},
+    {"q8_0", 0xf548a90de289c07d},     {"q4_k", 0x82eef27b05ad8d54},   {"q5_k", 0xfe9ec0e0673d4e4c},
+    {"q6_k", 0xb0070b0c0cea0299},     {"iq4_nl", 0x6e1ea0a118174b67},
+};
+
+TEST(FillRandom, IsTheSameOnEveryMachine) {
+  EXPECT_EQ(std::size(kPinned), weight_codecs().size());
+  for (const PinnedFill& test : kPinned)
+    EXPECT_EQ(fnv1a(filled(*find_codec(test.codec), LayoutId::kR16, 18, 512, 1)), test.hash) << test.codec;
+}
+
+TEST(FillRandom, SeedsDiffer) {
+  const Codec& codec = *find_codec("q8_0");
+  EXPECT_NE(filled(codec, LayoutId::kR16, 2, 64, 1), filled(codec, LayoutId::kR16, 2, 64, 2));
+}
+
+TEST(FillRandom, RefusesRawDataAndWrongBuffers) {
+  const Codec& raw = *find_codec("u32");
+  std::vector<uint8_t> bytes(*raw.payload_bytes(raw, 2, 4));
+  EXPECT_FALSE(fill_random(raw, LayoutId::kVerbatim, 2, 4, 1, bytes).ok());
+  const Codec& codec = *find_codec("q8_0");
+  EXPECT_FALSE(fill_random(codec, LayoutId::kR16, 2, 64, 1, bytes).ok());
+}
+
+} // namespace
+} // namespace cortiq::formats

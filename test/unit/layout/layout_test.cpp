@@ -1,0 +1,176 @@
+#include "formats/layout/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "test/unit/layout/tensors.h"
+
+namespace cortiq::formats {
+namespace {
+
+bool has_r16(const Codec& codec, uint64_t cols) {
+  return r16_format(codec, cols).ok();
+}
+
+std::vector<LayoutId> layouts(const Codec& codec, uint64_t cols) {
+  if (has_r16(codec, cols))
+    return {LayoutId::kVerbatim, LayoutId::kR16};
+  return {LayoutId::kVerbatim};
+}
+
+void expect_same_weights(const Codec& codec, LayoutId layout, const std::vector<uint8_t>& payload, uint64_t source_rows,
+                         uint64_t cols, const std::vector<uint32_t>& row_map) {
+  SCOPED_TRACE(std::string(codec.name) + " " + std::to_string(source_rows) + " x " + std::to_string(cols) + " layout " +
+               std::to_string(static_cast<int>(layout)));
+  const std::vector<uint8_t> bytes = packed(codec, layout, payload, source_rows, cols, row_map);
+  const uint64_t rows = row_map.empty() ? source_rows : row_map.size();
+  std::vector<float> out(cols);
+  for (uint64_t r = 0; r < rows; ++r) {
+    const Status status = decode_packed_row(codec, layout, bytes, rows, cols, r, out.data());
+    ASSERT_TRUE(status.ok()) << status.message();
+    ASSERT_EQ(float_bits(out), reference_row(codec, payload, source_rows, cols, row_map.empty() ? r : row_map[r]))
+        << "row " << r;
+  }
+}
+
+TEST(Layout, KeepsEveryWeightForAnyRowCount) {
+  for (const Codec* codec : weight_codecs()) {
+    const uint64_t cols = codec->block == 1 ? 37 : 3 * codec->block;
+    for (uint64_t rows = 1; rows <= 50; ++rows) {
+      const std::vector<uint8_t> payload = random_payload(*codec, rows, cols, static_cast<uint32_t>(rows));
+      for (const LayoutId layout : layouts(*codec, cols))
+        expect_same_weights(*codec, layout, payload, rows, cols, {});
+    }
+  }
+}
+
+TEST(Layout, KeepsEveryWeightForAnyRowLength) {
+  for (const Codec* codec : weight_codecs())
+    for (const uint64_t cols : row_lengths(*codec))
+      for (const uint64_t rows : {1, 15, 16, 17, 33}) {
+        const std::vector<uint8_t> payload = random_payload(*codec, rows, cols, static_cast<uint32_t>(cols + rows));
+        for (const LayoutId layout : layouts(*codec, cols))
+          expect_same_weights(*codec, layout, payload, rows, cols, {});
+      }
+}
+
+TEST(Layout, FollowsARowMap) {
+  constexpr uint64_t kRows = 34;
+  std::vector<uint32_t> reversed(kRows);
+  std::iota(reversed.rbegin(), reversed.rend(), 0u);
+  std::vector<uint32_t> half_split; // rows of interleaved pairs to first halves, then second halves
+  for (uint32_t half = 0; half < 2; ++half)
+    for (uint32_t i = 0; i < kRows / 2; ++i)
+      half_split.push_back(2 * i + half);
+  const std::vector<uint32_t> some = {7, 7, 33, 0};
+  std::vector<uint32_t> identity(kRows);
+  std::iota(identity.begin(), identity.end(), 0u);
+  for (const Codec* codec : weight_codecs()) {
+    const uint64_t cols = codec->block == 1 ? 37 : 3 * codec->block;
+    const std::vector<uint8_t> payload = random_payload(*codec, kRows, cols, 5);
+    for (const LayoutId layout : layouts(*codec, cols))
+      for (const std::vector<uint32_t>& row_map : {reversed, half_split, some, identity})
+        expect_same_weights(*codec, layout, payload, kRows, cols, row_map);
+  }
+}
+
+TEST(Layout, VerbatimIsThePayload) {
+  for (const Codec& codec : codec_table()) {
+    const std::vector<uint8_t> payload = random_payload(codec, 5, 256, 1);
+    EXPECT_EQ(packed(codec, LayoutId::kVerbatim, payload, 5, 256), payload) << codec.name;
+  }
+}
+
+TEST(Layout, MovesRowsOfRawTables) {
+  const Codec& codec = *find_codec("u32");
+  const std::vector<uint8_t> payload = random_payload(codec, 3, 2, 1);
+  const std::vector<uint8_t> swapped = packed(codec, LayoutId::kVerbatim, payload, 3, 2, {2, 0});
+  ASSERT_EQ(swapped.size(), 16u);
+  EXPECT_TRUE(std::equal(swapped.begin(), swapped.begin() + 8, payload.begin() + 16));
+  EXPECT_TRUE(std::equal(swapped.begin() + 8, swapped.end(), payload.begin()));
+}
+
+TEST(Layout, GrowsWideTensorsByAtMostTwoPercent) {
+  std::vector<std::string> above;
+  for (const Codec* codec : weight_codecs()) {
+    const uint64_t step = codec->block == 1 ? 33 : codec->block; // odd and even row lengths of plain codes
+    for (uint64_t cols = 512; cols <= 8192; cols += step) {
+      const uint64_t rows = 64;
+      const uint64_t before = *codec->payload_bytes(*codec, rows, cols);
+      const StatusOr<uint64_t> after = packed_bytes(*codec, LayoutId::kR16, rows, cols);
+      ASSERT_TRUE(after.ok()) << after.status().message();
+      if (*after * 100 > before * 102)
+        above.push_back(std::string(codec->name) + " " + std::to_string(cols));
+    }
+  }
+  // The three known exceptions, 2.1 to 2.5 %: q4tp's header has two floats for two halves and a dword for six 5-bit
+  // codes, which shows in short rows whose last dword is not full.
+  EXPECT_EQ(above, (std::vector<std::string>{"q4tp 512", "q4tp 608", "q4tp 640"}));
+}
+
+TEST(Layout, SizesAreTheFormats) {
+  for (const Codec* codec : weight_codecs())
+    for (const uint64_t cols : row_lengths(*codec)) {
+      const StatusOr<R16Format> format = r16_format(*codec, cols);
+      ASSERT_TRUE(format.ok()) << format.status().message();
+      EXPECT_EQ(format->tensor_bytes % 64, 0u);
+      EXPECT_EQ(*packed_bytes(*codec, LayoutId::kR16, 21, cols), format->tensor_bytes + 21 * format->row_bytes());
+      // Fields cover header and record without gap or overlap.
+      for (const auto& [fields, bytes] :
+           {std::pair(format->header, format->header_bytes), std::pair(format->fields, format->block_bytes)}) {
+        uint32_t end = 0;
+        for (const LayoutField& field : fields) {
+          EXPECT_EQ(field.offset, end) << codec->name << " " << field.name;
+          end = field.offset + field.unit * field.count;
+        }
+        EXPECT_EQ(end, bytes) << codec->name;
+      }
+    }
+}
+
+TEST(Layout, RefusesRowGroupsWhereGroupsCrossRowEnds) {
+  const Codec& codec = *find_codec("q4_block");
+  const StatusOr<R16Format> format = r16_format(codec, 50);
+  ASSERT_FALSE(format.ok());
+  EXPECT_EQ(format.status().code(), StatusCode::kUnsupported);
+  EXPECT_NE(format.status().message().find("verbatim"), std::string::npos) << format.status().message();
+  EXPECT_FALSE(packed_bytes(codec, LayoutId::kR16, 5, 50).ok());
+  const std::vector<uint8_t> payload = random_payload(codec, 5, 50, 3);
+  expect_same_weights(codec, LayoutId::kVerbatim, payload, 5, 50, {});
+  std::vector<uint8_t> out(*packed_bytes(codec, LayoutId::kVerbatim, 2, 50));
+  const std::vector<uint32_t> swapped = {1, 0};
+  EXPECT_FALSE(pack(codec, LayoutId::kVerbatim, payload, 5, 50, swapped, out).ok());
+}
+
+TEST(Layout, RefusesWhatItCannotHold) {
+  for (const Codec& codec : codec_table())
+    if (codec.form == DotForm::kNone) {
+      EXPECT_FALSE(r16_format(codec, 64).ok()) << codec.name;
+      std::vector<uint8_t> bytes(*codec.payload_bytes(codec, 1, 64));
+      float out[64];
+      EXPECT_FALSE(decode_packed_row(codec, LayoutId::kVerbatim, bytes, 1, 64, 0, out).ok());
+    }
+  for (const Codec* codec : weight_codecs()) {
+    EXPECT_FALSE(r16_format(*codec, 0).ok()) << codec->name;
+    EXPECT_FALSE(r16_format(*codec, uint64_t{1} << 40).ok()) << codec->name;
+    EXPECT_FALSE(packed_bytes(*codec, LayoutId::kR16, uint64_t{1} << 62, 256).ok()) << codec->name;
+  }
+}
+
+TEST(Layout, RefusesBuffersAndRowsThatDoNotFit) {
+  const Codec& codec = *find_codec("q8_0");
+  const std::vector<uint8_t> payload = random_payload(codec, 3, 64, 9);
+  std::vector<uint8_t> out(*packed_bytes(codec, LayoutId::kR16, 3, 64));
+  const std::span<const uint8_t> whole(payload);
+  const std::vector<uint32_t> beyond = {0, 3, 1};
+  EXPECT_FALSE(pack(codec, LayoutId::kR16, whole.first(whole.size() - 1), 3, 64, {}, out).ok());
+  EXPECT_FALSE(pack(codec, LayoutId::kR16, whole, 3, 64, {}, std::span(out).first(out.size() - 1)).ok());
+  EXPECT_FALSE(pack(codec, LayoutId::kR16, whole, 3, 64, beyond, out).ok());
+  ASSERT_TRUE(pack(codec, LayoutId::kR16, whole, 3, 64, {}, out).ok());
+  float row[64];
+  EXPECT_FALSE(decode_packed_row(codec, LayoutId::kR16, out, 3, 64, 3, row).ok());
+  EXPECT_FALSE(decode_packed_row(codec, LayoutId::kR16, std::span(out).first(out.size() - 1), 3, 64, 0, row).ok());
+}
+
+} // namespace
+} // namespace cortiq::formats
