@@ -110,7 +110,9 @@ bool CmfArch::has_family_block(std::string_view name) const {
   return std::find(family_blocks.begin(), family_blocks.end(), name) != family_blocks.end();
 }
 
-std::string_view cmf_layer_type_name(CmfLayerType type) { return kLayerWords[static_cast<size_t>(type)].word; }
+std::string_view cmf_layer_type_name(CmfLayerType type) {
+  return kLayerWords[static_cast<size_t>(type)].word;
+}
 
 StatusOr<CmfArch> parse_cmf_arch(const Json& json) {
   CmfArch arch;

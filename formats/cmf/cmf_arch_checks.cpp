@@ -39,8 +39,8 @@ Status check_phase_delta(const CmfArch& arch, const CmfLinearCore& core) {
 Status check_windows(const std::vector<uint32_t>& windows, uint32_t largest, const char* key) {
   for (const uint32_t w : windows)
     if (w == 0 || w > largest)
-      return invalid("arch.anchor_core." + std::string(key) + " has " + std::to_string(w) + ", expected 1 to window = " +
-                     std::to_string(largest));
+      return invalid("arch.anchor_core." + std::string(key) + " has " + std::to_string(w) +
+                     ", expected 1 to window = " + std::to_string(largest));
   return {};
 }
 
@@ -156,7 +156,8 @@ Status check_prism(const CmfArch& arch, const Json& json) {
   CORTIQ_RETURN_IF_ERROR(f.status());
   if (version != 1 || !std::has_single_bit(block) || transform != "normalized-sylvester-walsh-hadamard" ||
       axis != "input-last-dimension" || sign_mode != "explicit")
-    return invalid("arch.prism_hadamard is not the specified transform (version 1, explicit signs, a power-of-two block)");
+    return invalid(
+        "arch.prism_hadamard is not the specified transform (version 1, explicit signs, a power-of-two block)");
   uint64_t total = 0;
   for (const uint32_t width : widths) {
     total += width;

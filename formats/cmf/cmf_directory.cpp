@@ -68,13 +68,14 @@ Status read_payload(std::span<const uint8_t> record, std::span<const uint8_t> da
   return {};
 }
 
-/// Weights of no element decode to nothing, and every later size computation would have to allow for them; raw tables may
-/// be empty.
+/// Weights of no element decode to nothing, and every later size computation would have to allow for them; raw tables
+/// may be empty.
 Status check_not_empty(const Tensor& tensor) {
   const bool raw = tensor.codec != nullptr && tensor.codec->form == DotForm::kNone;
   if (raw || std::find(tensor.shape.begin(), tensor.shape.end(), 0) == tensor.shape.end())
     return {};
-  return invalid("tensor " + quote(tensor.name) + " has the shape " + shape_text(tensor.shape) + ", without any weight");
+  return invalid("tensor " + quote(tensor.name) + " has the shape " + shape_text(tensor.shape) +
+                 ", without any weight");
 }
 
 Status check_overlap(const std::vector<Tensor>& tensors) {

@@ -20,8 +20,8 @@ struct CmfDirectory {
   std::vector<uint64_t> hashes;
 };
 
-/// Reads and checks a directory. `data` is the data section, which starts `data_offset` bytes into the file. Names are unique
-/// and payloads do not overlap.
+/// Reads and checks a directory. `data` is the data section, which starts `data_offset` bytes into the file. Names are
+/// unique and payloads do not overlap.
 StatusOr<CmfDirectory> parse_cmf_directory(std::span<const uint8_t> directory, std::span<const uint8_t> data,
                                            uint64_t data_offset);
 

@@ -18,10 +18,10 @@ struct DtypeRow {
 };
 
 constexpr std::array kRows = {
-    DtypeRow{5, "mix8_4", nullptr},      DtypeRow{7, "q4_col", nullptr},   DtypeRow{8, "vbit", check_vbit},
-    DtypeRow{10, "vbit_ro", check_vbit_ro}, DtypeRow{12, "q1", check_q1},     DtypeRow{13, "q1s", check_q1s},
-    DtypeRow{14, "q1t", check_q1t},      DtypeRow{16, "q2tp", check_q2tp}, DtypeRow{19, "blr", check_blr},
-    DtypeRow{20, "q1g", check_q1g},      DtypeRow{21, "mxfp4", check_mxfp4},
+    DtypeRow{5, "mix8_4", nullptr},         DtypeRow{7, "q4_col", nullptr},     DtypeRow{8, "vbit", check_vbit},
+    DtypeRow{10, "vbit_ro", check_vbit_ro}, DtypeRow{12, "q1", check_q1},       DtypeRow{13, "q1s", check_q1s},
+    DtypeRow{14, "q1t", check_q1t},         DtypeRow{16, "q2tp", check_q2tp},   DtypeRow{19, "blr", check_blr},
+    DtypeRow{20, "q1g", check_q1g},         DtypeRow{21, "mxfp4", check_mxfp4},
 };
 
 Status check_codec(const Tensor& tensor) {
@@ -51,6 +51,8 @@ Status check_row(Tensor& tensor) {
 
 } // namespace
 
-Status resolve_cmf_dtype(Tensor& tensor) { return check_row(tensor).with_prefix("tensor " + quote(tensor.name)); }
+Status resolve_cmf_dtype(Tensor& tensor) {
+  return check_row(tensor).with_prefix("tensor " + quote(tensor.name));
+}
 
 } // namespace cortiq::formats

@@ -13,19 +13,19 @@ namespace {
 constexpr std::array<uint8_t, 4> kMagic = {0x43, 0x4D, 0x46, 0x01};
 constexpr uint32_t kVersion = 2;
 
-constexpr uint32_t kKnownFeatures =
-    feature_mask(CmfFeature::kTensorDir) | feature_mask(CmfFeature::kBinaryMasks) |
-    feature_mask(CmfFeature::kQuant2F) | feature_mask(CmfFeature::kLoopMasks) | feature_mask(CmfFeature::kSkillFile) |
-    feature_mask(CmfFeature::kPrismHadamard) | feature_mask(CmfFeature::kPrismAffine) |
-    feature_mask(CmfFeature::kSkillsV2) | feature_mask(CmfFeature::kRouterV2) | feature_mask(CmfFeature::kDecision) |
-    feature_mask(CmfFeature::kBoundedState) | feature_mask(CmfFeature::kGenome) |
-    feature_mask(CmfFeature::kBlockDiffusion);
+constexpr uint32_t kKnownFeatures = feature_mask(CmfFeature::kTensorDir) | feature_mask(CmfFeature::kBinaryMasks) |
+                                    feature_mask(CmfFeature::kQuant2F) | feature_mask(CmfFeature::kLoopMasks) |
+                                    feature_mask(CmfFeature::kSkillFile) | feature_mask(CmfFeature::kPrismHadamard) |
+                                    feature_mask(CmfFeature::kPrismAffine) | feature_mask(CmfFeature::kSkillsV2) |
+                                    feature_mask(CmfFeature::kRouterV2) | feature_mask(CmfFeature::kDecision) |
+                                    feature_mask(CmfFeature::kBoundedState) | feature_mask(CmfFeature::kGenome) |
+                                    feature_mask(CmfFeature::kBlockDiffusion);
 
 /// A section of the envelope: where its two words stand, and the member that holds them.
 struct SectionRow {
   const char* name;
   size_t at;
-  CmfEnvelope::Section CmfEnvelope::*member;
+  CmfEnvelope::Section CmfEnvelope::* member;
   bool required;
 };
 

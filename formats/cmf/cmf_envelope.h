@@ -26,10 +26,13 @@ enum class CmfFeature : uint8_t {
   kBlockDiffusion = 15,
 };
 
-constexpr uint32_t feature_mask(CmfFeature bit) { return uint32_t{1} << static_cast<uint8_t>(bit); }
+constexpr uint32_t feature_mask(CmfFeature bit) {
+  return uint32_t{1} << static_cast<uint8_t>(bit);
+}
 
 inline constexpr uint64_t kCmfEnvelopeBytes = 128;
-/// The data section starts at a multiple of this; payloads of kCmfLargePayload bytes and more are placed at multiples of it.
+/// The data section starts at a multiple of this; payloads of kCmfLargePayload bytes and more are placed at multiples
+/// of it.
 inline constexpr uint64_t kCmfDataAlignment = 4096;
 /// Every payload starts at a multiple of this.
 inline constexpr uint64_t kCmfTensorAlignment = 64;
@@ -50,7 +53,8 @@ struct CmfEnvelope {
   bool has(CmfFeature bit) const { return (required_features & feature_mask(bit)) != 0; }
 };
 
-/// Reads the envelope of a whole file and checks magic, version, feature bits and that every section lies inside the file.
+/// Reads the envelope of a whole file and checks magic, version, feature bits and that every section lies inside the
+/// file.
 StatusOr<CmfEnvelope> parse_cmf_envelope(std::span<const uint8_t> file);
 
 /// The 128 bytes of `envelope`, for writers.

@@ -3,7 +3,6 @@
 // Reader of CMF v2 model files (single or sharded). Everything that CmfFile hands out was checked against the file.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,27 +28,23 @@ public:
   /// here: see verify(). Every failure is one sentence that starts with the file's name.
   static StatusOr<CmfFile> open(const std::string& path);
 
-  CmfFile(CmfFile&&) noexcept;
-  CmfFile& operator=(CmfFile&&) noexcept;
-  ~CmfFile();
-
-  const std::string& path() const;
+  const std::string& path() const { return shards_[0].file.path(); }
   /// Number of files: 1, or the shard count.
   size_t file_count() const { return shards_.size(); }
-  const std::string& file_path(size_t i) const;
-  std::span<const uint8_t> file_bytes(size_t i) const;
-  const CmfEnvelope& envelope(size_t shard = 0) const;
+  const std::string& file_path(size_t i) const { return shards_[i].file.path(); }
+  std::span<const uint8_t> file_bytes(size_t i) const { return shards_[i].file.bytes(); }
+  const CmfEnvelope& envelope(size_t shard = 0) const { return shards_[shard].envelope; }
 
   /// The header of shard 1 as parsed; keys that the accessors below do not cover are read here.
-  const Json& header() const;
-  const CmfArch& arch() const;
-  const std::string& quant_type() const;
-  const std::optional<CmfTokenizerConfig>& tokenizer_config() const;
-  const std::vector<CmfSkillInfo>& skills() const;
+  const Json& header() const { return *shards_[0].header.json; }
+  const CmfArch& arch() const { return shards_[0].header.arch; }
+  const std::string& quant_type() const { return shards_[0].header.quant_type; }
+  const std::optional<CmfTokenizerConfig>& tokenizer_config() const { return shards_[0].header.tokenizer_config; }
+  const std::vector<CmfSkillInfo>& skills() const { return shards_[0].header.skills; }
   /// The tokenizer.json bytes; empty when the file has no vocab section.
-  std::span<const uint8_t> vocab() const;
+  std::span<const uint8_t> vocab() const { return section(0, envelope().vocab); }
   /// The masks section, if there is one.
-  const std::optional<CmfMasks>& masks() const;
+  const std::optional<CmfMasks>& masks() const { return masks_; }
 
   /// All tensors: shard by shard, each in directory order. Skills' replacements are among them ("skill.ID.NAME").
   const std::vector<Tensor>& tensors() const { return tensors_; }
@@ -67,16 +62,26 @@ public:
   Status check_runnable() const;
 
 private:
-  struct Shard;
-  CmfFile();
+  struct Shard {
+    MappedFile file;
+    CmfEnvelope envelope;
+    CmfHeader header;
+  };
+  CmfFile() = default;
+
+  std::span<const uint8_t> section(size_t shard, const CmfEnvelope::Section& where) const;
   Status add_shard(const std::string& path);
   Status open_siblings();
+  Status read_overlay();
   Status index_tensors();
+  Status check_layer_count() const;
+  Status verify_shard(size_t shard) const;
 
-  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<Shard> shards_;
+  std::optional<CmfMasks> masks_;
   std::vector<Tensor> tensors_;
   std::vector<uint64_t> hashes_;
-  std::unordered_map<std::string_view, size_t> by_name_;
+  std::unordered_map<std::string_view, size_t> by_name_; ///< views into tensors_, which does not change after open
 };
 
 /// The file name of shard `number` (1-based) given that of shard 1; empty when `first` lacks "-00001-of-NNNNN.cmf".

@@ -11,9 +11,8 @@ namespace {
 constexpr std::array kQuantTypes = {"Q8_ROW", "Q4_BLOCK", "Q8_2F", "VBIT", "BF16", "F16", "F32"};
 
 /// Keys of a skill record that exist only together with `kind`.
-constexpr std::array kSkillV2Keys = {"experts",      "lookup", "overrides", "bound",
-                                     "state_effect", "status", "gate",      "prompt_contract",
-                                     "origin"};
+constexpr std::array kSkillV2Keys = {"experts", "lookup", "overrides",       "bound", "state_effect",
+                                     "status",  "gate",   "prompt_contract", "origin"};
 
 /// A feature bit that is set exactly when the header has the content, and how to say what that is.
 struct FeatureRow {
@@ -126,7 +125,8 @@ uint32_t features_of(const JsonFields& header, const CmfHeader& out) {
   uint32_t bits = 0;
   const auto set_if = [&](bool present, CmfFeature bit) { bits |= present ? feature_mask(bit) : 0; };
   const auto any_skill = [&](auto member) {
-    return std::any_of(out.skills.begin(), out.skills.end(), [&](const CmfSkillInfo& s) { return !(s.*member).empty(); });
+    return std::any_of(out.skills.begin(), out.skills.end(),
+                       [&](const CmfSkillInfo& s) { return !(s.*member).empty(); });
   };
   const CmfArch& arch = out.arch;
   const Json* json_arch = header.present("arch");

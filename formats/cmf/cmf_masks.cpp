@@ -20,8 +20,8 @@ struct AreaSizes {
   uint64_t ffn_row, heads, gates, experts;
 
   explicit AreaSizes(const CmfArch& arch)
-      : ffn_row(ceil_div(arch.intermediate_size, 8)),
-        heads(arch.num_layers * ceil_div(arch.num_attention_heads, 8)), gates(ceil_div(arch.num_layers, 8)),
+      : ffn_row(ceil_div(arch.intermediate_size, 8)), heads(arch.num_layers * ceil_div(arch.num_attention_heads, 8)),
+        gates(ceil_div(arch.num_layers, 8)),
         experts(arch.moe ? arch.num_layers * ceil_div(arch.moe->num_experts, 8) : 0) {}
 };
 
@@ -111,8 +111,8 @@ StatusOr<CmfMasks> parse_cmf_masks(std::span<const uint8_t> section, const CmfAr
   if (masks == nullptr || !masks->is_array())
     return invalid("the masks section's metadata lacks its array of masks");
   if (masks->size() != count)
-    return invalid("the masks section's count of " + std::to_string(count) + " disagrees with its metadata, which has " +
-                   std::to_string(masks->size()));
+    return invalid("the masks section's count of " + std::to_string(count) +
+                   " disagrees with its metadata, which has " + std::to_string(masks->size()));
   for (size_t i = 0; i < masks->size(); ++i)
     CORTIQ_RETURN_IF_ERROR(read_mask((*masks)[i], i, section, arch, out.masks.emplace_back()));
   return out;

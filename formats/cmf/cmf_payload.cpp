@@ -123,8 +123,8 @@ Status check_q1s(const Tensor& tensor) {
   for (uint64_t i = 0; i < count; ++i) {
     const uint32_t index = load32(tensor.data.data() + *head + 6 * i);
     if (index >= tensor.rows() * tensor.cols())
-      return invalid("has an outlier at index " + std::to_string(index) + ", outside its " +
-                     shape_text(tensor.shape) + " weights");
+      return invalid("has an outlier at index " + std::to_string(index) + ", outside its " + shape_text(tensor.shape) +
+                     " weights");
   }
   return {};
 }
@@ -169,8 +169,8 @@ Status check_blr(const Tensor& tensor) {
   const uint64_t out = load32(head + 8);
   const uint64_t in = load32(head + 12);
   if (out != tensor.rows() || in != tensor.cols())
-    return invalid("has a low-rank header for [" + std::to_string(out) + ", " + std::to_string(in) + "], but the shape " +
-                   shape_text(tensor.shape));
+    return invalid("has a low-rank header for [" + std::to_string(out) + ", " + std::to_string(in) +
+                   "], but the shape " + shape_text(tensor.shape));
   if (rank < 8 || rank % 8 != 0 || rank > std::min(out, in))
     return invalid("states the low-rank rank " + std::to_string(rank) + ", expected a multiple of 8 from 8 to " +
                    std::to_string(std::min(out, in)));

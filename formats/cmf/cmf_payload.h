@@ -1,7 +1,7 @@
 #pragma once
 
-// Shape and payload rules of the CMF dtypes that the codec table does not describe (specification 2.6 to 2.16). Messages
-// continue a sentence that starts with the tensor's name.
+// Shape and payload rules of the CMF dtypes that the codec table does not describe (specification 2.6 to 2.16).
+// Messages continue a sentence that starts with the tensor's name.
 
 #include "formats/status.h"
 #include "formats/tensor.h"

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/cmf/cmf_envelope.h"
+#include "formats/cmf/cmf_header.h"
 #include "formats/json.h"
 #include "formats/status.h"
 
@@ -28,7 +30,7 @@ public:
   void set_vocab(std::span<const uint8_t> section) { vocab_ = section; }
   void set_index(std::span<const uint8_t> section) { index_ = section; }
 
-  /// Writes to a temporary name, opens the result with CmfFile as a check, then renames it to `path`.
+  /// Refuses what the reader would refuse, then writes to a temporary name and renames it to `path`.
   Status write(const std::string& path) const;
 
 private:
@@ -38,6 +40,13 @@ private:
     std::vector<uint64_t> shape;
     std::span<const uint8_t> payload;
   };
+
+  Status check_entries() const;
+  std::vector<uint8_t> directory(const std::vector<uint64_t>& offsets) const;
+  std::string header_text() const;
+  uint32_t features(const CmfHeader& header) const;
+  Status write_sections(const std::string& path, const CmfEnvelope& envelope, const std::string& header,
+                        std::span<const uint8_t> records, const std::vector<uint64_t>& offsets) const;
 
   std::unique_ptr<Json> header_;
   std::vector<Entry> entries_;
