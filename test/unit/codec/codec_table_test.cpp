@@ -1,6 +1,5 @@
 #include "formats/codec/codec.h"
 
-#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
