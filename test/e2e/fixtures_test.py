@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Runs the shared fixtures' own checkers over what this version of the project supports, and says what it left out."""
+import glob
+import json
+import os
+import re
+import sys
+
+import harness
+
+# What the front ends and the codec table hold; a fixture that needs more is listed as skipped.
+ARCHITECTURES = {"llama", "llama_h256", "llama_tied", "mistral", "qwen2", "qwen3", "qwen3_tied"}
+CMF_CODECS = ("f32", "f16", "bf16", "q8_row", "q8_2f", "q4_block", "q4_tiled", "q4tp")
+GGUF_CODECS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K", "IQ4_NL")
+TOKENIZERS = ("deepseek3", "falcon", "gpt2", "gpt4o", "llama3", "qwen2", "smollm")
+REAL_MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
+PLAIN = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
+
+
+def why_unsupported(spec):
+    if "cases" in spec:
+        return "skills, masks, shards and signatures"
+    if spec["family"] not in ARCHITECTURES or "-of-" in spec["model"]:
+        return f"architecture {spec['family']}" if spec["family"] not in ARCHITECTURES else "split files"
+    lacking = sorted(set(spec["dtypes"]) - set(CMF_CODECS) - set(GGUF_CODECS))
+    return f"codec {', '.join(lacking)}" if lacking else None
+
+
+def run_checker(tally, args, script, *flags):
+    """Runs a checker and adds its own totals to ours."""
+    command = [sys.executable, os.path.join(args.fixtures, "check", script), "--bin", args.bin, *flags]
+    result = harness.run(command, timeout=1500)
+    print(result.stdout, end="")
+    totals = PLAIN.findall(result.stdout)
+    if not totals:
+        tally.check(script, f"no totals: {harness.first_line(result)}")
+        return
+    passed, failed, skipped = map(int, totals[-1])
+    tally.passed += passed
+    tally.failed += failed
+    if skipped:
+        tally.skip(f"{skipped} rows that {script} itself leaves out", skipped)
+    if result.returncode and not failed:
+        tally.check(script, f"exit status {result.returncode}")
+
+
+def numeric_flags(args):
+    return ["--numerics", args.numerics] + (["--backend", args.backend] if args.backend else [])
+
+
+def check_models(tally, args):
+    for family in ("models", "models-gguf"):
+        folder = harness.need_fixtures(args, family)
+        chosen, left_out = [], {}
+        for path in sorted(glob.glob(os.path.join(folder, "*.expect.json"))):
+            reason = why_unsupported(json.load(open(path)))
+            if reason:
+                left_out[reason] = left_out.get(reason, 0) + 1
+            else:
+                chosen.append(re.escape(os.path.basename(path)))
+        run_checker(tally, args, "fixtures.py", "--models", folder, "--filter", f"^({'|'.join(chosen)})$", *numeric_flags(args))
+        for reason, count in left_out.items():
+            tally.skip(f"{family}: not supported yet: {reason}", count)
+
+
+def check_codecs(tally, args):
+    schemes = "|".join([f"cmf_{c}" for c in CMF_CODECS] + [f"gguf_{c}" for c in GGUF_CODECS])
+    run_checker(tally, args, "codecs.py", "--golden", harness.need_fixtures(args, "golden", "codecs"), "--numerics", args.numerics,
+                "--filter", f"(?i)^({schemes})_(?!g128|pairs|b16)")
+
+
+def check_text(tally, args):
+    run_checker(tally, args, "text.py", "--golden", harness.need_fixtures(args, "golden", "text"),
+                "--filter", f"^({'|'.join(TOKENIZERS)})$|^template ")
+
+
+def check_real(tally, args):
+    harness.need_fixtures(args, "models", "real")
+    model = os.path.join(args.models, REAL_MODEL)
+    if not os.path.exists(model):
+        harness.skip_all(f"{REAL_MODEL} is not in {args.models}: tools/demo fetches it")
+    run_checker(tally, args, "fixtures.py", "--real", model, *numeric_flags(args))
+
+
+CHECKS = {"models": check_models, "codecs": check_codecs, "text": check_text, "real": check_real}
+
+
+def main():
+    args = harness.arguments(__doc__, check={"choices": CHECKS, "required": True}, numerics={"choices": ["exact", "fast"], "default": "exact"},
+                             backend={"default": ""}, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
+    harness.need_fixtures(args, "check")
+    tally = harness.Tally()
+    CHECKS[args.check](tally, args)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
