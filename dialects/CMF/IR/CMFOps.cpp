@@ -253,14 +253,6 @@ LogicalResult RopeOp::verify() {
   return success();
 }
 
-LogicalResult AttentionOp::inferReturnTypes(MLIRContext*, std::optional<Location>, Adaptor adaptor,
-                                            SmallVectorImpl<Type>& types) {
-  const uint64_t heads = adaptor.getHeads(), size = adaptor.getVDim();
-  if (heads > kMaxCount || size > kMaxCount)
-    return failure();
-  return appendActivations(adaptor.getQ(), static_cast<int64_t>(heads * size), types);
-}
-
 LogicalResult AttentionOp::verify() {
   if (failed(verifyCount(*this, "heads", getHeads())) || failed(verifyCount(*this, "kv_heads", getKvHeads())) ||
       failed(verifyCount(*this, "head_dim", getHeadDim())) || failed(verifyCount(*this, "v_dim", getVDim())) ||
@@ -278,11 +270,15 @@ LogicalResult AttentionOp::verify() {
   };
   const Operand operands[] = {{"queries", getQ(), getHeads(), getHeadDim()},
                               {"keys", getK(), getKvHeads(), getHeadDim()},
-                              {"values", getV(), getKvHeads(), getVDim()}};
+                              {"values", getV(), getKvHeads(), getVDim()},
+                              {"results", getResult(), getHeads(), getVDim()}};
   for (const Operand& operand : operands)
     if (features(operand.value) != static_cast<int64_t>(operand.heads * operand.size))
       return emitOpError() << operand.what << " have " << features(operand.value) << " features, not the "
                            << operand.heads << " x " << operand.size << " of its heads";
+  if (cast<RankedTensorType>(getQ().getType()).getDimSize(0) !=
+      cast<RankedTensorType>(getResult().getType()).getDimSize(0))
+    return emitOpError() << "has queries " << getQ().getType() << ", but results " << getResult().getType();
   if (getSinks() && getSinks().getType().getCols() != static_cast<int64_t>(getHeads()))
     return emitOpError() << "has " << getSinks().getType().getCols() << " sinks for " << getHeads() << " heads";
   if (std::optional<uint64_t> window = getWindow())

@@ -45,7 +45,7 @@ def CMF_WeightOp : CMF_Op<"weight", [Pure]> {
     OptionalAttr<CMF_LayoutAttr>:$layout
   );
   let results = (outs CMF_AnyWeight:$result);
-  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let assemblyFormat = "$name attr-dict `:` qualified(type($result))";
   let builders = [
     OpBuilder<(ins "::cortiq::cmf::WeightType":$type, "::llvm::StringRef":$name,
                    CArg<"::cortiq::cmf::SourceAttr", "{}">:$source, CArg<"::cortiq::cmf::RowsAttr", "{}">:$rows), [{
@@ -226,8 +226,7 @@ def CMF_RopeOp : CMF_SameTypeOp<"rope", ["x"]> {
 }
 
 def CMF_AttentionOp : CMF_Op<"attention", [
-    MemoryEffects<[MemRead<CMF_SequenceState>, MemWrite<CMF_SequenceState>]>,
-    InferTypeOpAdaptor]> {
+    MemoryEffects<[MemRead<CMF_SequenceState>, MemWrite<CMF_SequenceState>]>]> {
   let summary = "causal attention over everything this layer has seen";
   let description = [{
     Appends the keys and values of the batch to the cache of `layer`, then, for each token and head `h` (which uses
@@ -238,7 +237,7 @@ def CMF_AttentionOp : CMF_Op<"attention", [
     ```mlir
     %a = cmf.attention %q, %k, %v {layer = 0 : i64, heads = 9 : i64, kv_heads = 3 : i64, head_dim = 64 : i64,
                                    v_dim = 64 : i64, scale = 0.125 : f64}
-        : tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32>
+        : tensor<?x576xf32>, tensor<?x192xf32>, tensor<?x192xf32> -> tensor<?x576xf32>
     ```
   }];
   let arguments = (ins
@@ -258,7 +257,7 @@ def CMF_AttentionOp : CMF_Op<"attention", [
   let results = (outs CMF_Activations:$result);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`sinks` `(` $sinks^ `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v)
-    (`sinks` `(` qualified(type($sinks))^ `)`)?
+    (`sinks` `(` qualified(type($sinks))^ `)`)? `->` type($result)
   }];
 }
 

@@ -1,0 +1,60 @@
+#include "compiler/passes/MergeMatmuls.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+
+using cmf::FusedMatmulOp;
+
+FusedMatmulOp singleProduct(Value value, bool throughHeads) {
+  while (throughHeads) {
+    Operation* op = value.getDefiningOp();
+    if (!isa_and_nonnull<cmf::RmsNormOp, cmf::RopeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  auto product = value.getDefiningOp<FusedMatmulOp>();
+  return product && product.getWeights().size() == 1 && !product.getResidual() ? product : FusedMatmulOp();
+}
+
+bool shareInput(ArrayRef<FusedMatmulOp> products) {
+  for (size_t i = 0; i < products.size(); ++i) {
+    FusedMatmulOp product = products[i];
+    if (!product || llvm::is_contained(products.take_front(i), product))
+      return false;
+    FusedMatmulOp first = products[0];
+    if (product.getX() != first.getX() || product.getArmAttr() != first.getArmAttr() ||
+        product->getBlock() != first->getBlock())
+      return false;
+  }
+  return true;
+}
+
+void mergeProducts(RewriterBase& rewriter, ArrayRef<FusedMatmulOp> products) {
+  FusedMatmulOp earliest = products[0];
+  for (FusedMatmulOp product : products)
+    if (product->isBeforeInBlock(earliest))
+      earliest = product;
+
+  SmallVector<Value> weights, biases;
+  SmallVector<Location> locations;
+  for (FusedMatmulOp product : products) {
+    weights.push_back(product.getWeights()[0]);
+    biases.push_back(product.getBiasOf(0));
+    locations.push_back(product.getLoc());
+  }
+  for (Value operand : llvm::concat<Value>(weights, biases)) {
+    Operation* definition = operand ? operand.getDefiningOp() : nullptr;
+    if (definition && definition->getBlock() == earliest->getBlock() && earliest->isBeforeInBlock(definition))
+      rewriter.moveOpBefore(definition, earliest);
+  }
+
+  rewriter.setInsertionPoint(earliest);
+  FusedMatmulOp first = products[0];
+  auto merged = rewriter.create<FusedMatmulOp>(rewriter.getFusedLoc(locations), first.getX(), weights, biases, Value(),
+                                               first.getArmAttr());
+  for (auto [product, part] : llvm::zip_equal(products, merged.getParts()))
+    rewriter.replaceOp(product, part);
+}
+
+} // namespace cortiq::compiler
