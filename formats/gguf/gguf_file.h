@@ -4,56 +4,19 @@
 // the keys and tensors of a model must be is checked by whoever builds a model from them.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <variant>
 #include <vector>
 
+#include "formats/gguf/gguf_parser.h"
+#include "formats/gguf/gguf_value.h"
 #include "formats/mapped_file.h"
 #include "formats/status.h"
 #include "formats/tensor.h"
 
 namespace cortiq::formats {
-
-/// Types of metadata values, numbered as in the file.
-enum class GgufType : uint32_t {
-  kU8 = 0,
-  kI8 = 1,
-  kU16 = 2,
-  kI16 = 3,
-  kU32 = 4,
-  kI32 = 5,
-  kF32 = 6,
-  kBool = 7,
-  kString = 8,
-  kArray = 9,
-  kU64 = 10,
-  kI64 = 11,
-  kF64 = 12,
-};
-
-/// "u32", "string", …
-std::string_view gguf_type_name(GgufType type);
-
-/// A scalar value: unsigned and signed integers, floats, booleans (as bool), strings (a view into the file).
-using GgufScalar = std::variant<uint64_t, int64_t, double, bool, std::string_view>;
-
-/// An array inside the file. Its bytes were walked once at open, so reading an element cannot fail.
-struct GgufArray {
-  GgufType element = GgufType::kU8;
-  uint64_t size = 0;
-  std::span<const uint8_t> bytes; ///< the elements back to back; strings with their lengths
-};
-
-/// One metadata entry, in file order.
-struct GgufEntry {
-  std::string_view key;
-  GgufType type = GgufType::kU8;
-  std::variant<GgufScalar, GgufArray> value;
-};
 
 /// An opened GGUF: one file, or part 1 with all its siblings.
 class GgufFile {
@@ -69,16 +32,16 @@ public:
   size_t file_count() const { return parts_.size(); }
   const std::string& file_path(size_t i) const { return parts_[i].file.path(); }
   std::span<const uint8_t> file_bytes(size_t i) const { return parts_[i].file.bytes(); }
-  uint32_t version() const { return parts_[0].version; }
-  uint32_t alignment() const { return parts_[0].alignment; }
-  uint64_t data_offset() const { return parts_[0].data_offset; }
+  uint32_t version() const { return parts_[0].contents.version; }
+  uint32_t alignment() const { return parts_[0].contents.alignment; }
+  uint64_t data_offset() const { return parts_[0].contents.data_offset; }
 
   /// All tensors: part by part, each in table order; shapes outermost first (the file has them the other way round).
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const Tensor* find(std::string_view name) const;
 
   /// Metadata of the first part, in file order.
-  const std::vector<GgufEntry>& entries() const { return parts_[0].entries; }
+  const std::vector<GgufEntry>& entries() const { return parts_[0].contents.entries; }
   const GgufEntry* entry(std::string_view key) const;
   bool has(std::string_view key) const { return entry(key) != nullptr; }
 
@@ -120,20 +83,29 @@ public:
 private:
   struct Part {
     MappedFile file;
-    uint32_t version = 0;
-    uint32_t alignment = 32;
-    uint64_t data_offset = 0;
-    std::vector<GgufEntry> entries;
-    std::unordered_map<std::string_view, size_t> by_key;
+    GgufContents contents; ///< its tensors are moved to tensors_
   };
-  friend class GgufParser;
   GgufFile() = default;
+  Status add_part(const std::string& path);
   Status open_siblings();
   Status index_tensors();
 
+  Status wrong_type(const GgufEntry& entry, const char* wanted) const;
+  template <class T>
+  Status convert(const GgufEntry& entry, const GgufScalar& value, T& out) const;
+  template <class T>
+  StatusOr<T> get(std::string_view key) const;
+  template <class T>
+  StatusOr<T> get_or(std::string_view key, T otherwise) const;
+  template <class T>
+  StatusOr<std::vector<T>> get_array(std::string_view key) const;
+  template <class T>
+  StatusOr<std::vector<T>> get_per_layer(std::string_view key, uint64_t layers) const;
+
   std::vector<Part> parts_;
   std::vector<Tensor> tensors_;
-  std::unordered_map<std::string_view, size_t> by_name_;
+  std::unordered_map<std::string_view, size_t> by_key_;
+  std::unordered_map<std::string_view, size_t> by_name_; ///< views into tensors_, which does not change after open
 };
 
 } // namespace cortiq::formats
