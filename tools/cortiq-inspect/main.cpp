@@ -1,0 +1,140 @@
+// cortiq-inspect: says what is in a model file. Exit codes: 0 done, 2 bad input or bad command line, 1 a bug of ours.
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <deque>
+#include <exception>
+#include <map>
+#include <string>
+
+#include "formats/artifact/artifact_file.h"
+#include "tools/cortiq-inspect/modes.h"
+
+namespace {
+
+using cortiq::Status;
+using cortiq::inspect::Arguments;
+using cortiq::inspect::Mode;
+using cortiq::inspect::Option;
+
+constexpr int kBadInput = 2;
+
+/// "output" for "-o,--output".
+std::string plain_name(const std::string& name) {
+  return name.substr(name.rfind("--") + 2);
+}
+
+/// What the parser fills in for one flag or option; deque entries keep their address.
+struct Given {
+  CLI::Option* option = nullptr;
+  std::string value;
+  bool flag = false;
+};
+
+class CommandLine {
+public:
+  explicit CommandLine(CLI::App& app) : app_(app) {
+    app.add_option("FILE", arguments_.file, "a CMF, GGUF or artifact file, or what the mode names")->required();
+    for (const Mode* mode : cortiq::inspect::modes()) {
+      if (mode->flag != nullptr)
+        modes_[mode] = add(mode->flag, mode->value, mode->help, "Modes (without one: list the content)");
+      for (const Option& option : mode->options)
+        if (!options_.contains(option.name))
+          options_[option.name] = add(option.name, option.value, option.help, "Options");
+    }
+  }
+
+  /// The mode asked for, with `arguments` filled in; null and a sentence if they do not go together.
+  const Mode* select(std::string& problem) {
+    const Mode* chosen = nullptr;
+    for (const auto& [mode, given] : modes_) {
+      if (given->option->count() == 0)
+        continue;
+      if (chosen != nullptr) {
+        problem = std::string(mode->flag) + " and " + chosen->flag + " exclude each other";
+        return nullptr;
+      }
+      chosen = mode;
+      arguments_.value = given->value;
+    }
+    if (chosen == nullptr)
+      chosen = cortiq::inspect::modes()[0];
+    problem = check_options(*chosen);
+    return problem.empty() ? chosen : nullptr;
+  }
+
+  const Arguments& arguments() const { return arguments_; }
+
+private:
+  Given* add(const std::string& name, const char* value, const char* help, const char* group) {
+    Given& given = given_.emplace_back();
+    given.option = value == nullptr ? app_.add_flag(name, given.flag, help)
+                                    : app_.add_option(name, given.value, help)->type_name(value);
+    given.option->group(group);
+    return &given;
+  }
+
+  std::string check_options(const Mode& mode) {
+    const std::string who = mode.flag == nullptr ? "listing a file" : mode.flag;
+    std::map<std::string, bool> takes;
+    for (const Option& option : mode.options) {
+      takes[option.name] = true;
+      const Given& given = *options_.at(option.name);
+      if (given.option->count() > 0)
+        arguments_.options[plain_name(option.name)] = given.value;
+      else if (option.required)
+        return who + " needs --" + plain_name(option.name);
+    }
+    for (const auto& [name, given] : options_)
+      if (given->option->count() > 0 && !takes.contains(name))
+        return who + " does not take --" + plain_name(name);
+    return "";
+  }
+
+  CLI::App& app_;
+  std::deque<Given> given_;
+  std::map<const Mode*, Given*> modes_;
+  std::map<std::string, Given*> options_;
+  Arguments arguments_;
+};
+
+int complain(const std::string& sentence, int code) {
+  std::fprintf(stderr, "cortiq-inspect: %s\n", sentence.c_str());
+  return code;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Says what is in a model file: CMF, GGUF or a compiled artifact.", "cortiq-inspect");
+  app.set_version_flag("--version", "cortiq-inspect " CORTIQ_VERSION " (reads CMF 2, GGUF 2 and 3, artifact schema " +
+                                        std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
+  CommandLine line(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return complain(std::string(error.what()) + "; see --help", kBadInput);
+  }
+  std::string problem;
+  const Mode* mode = line.select(problem);
+  if (mode == nullptr)
+    return complain(problem + "; see --help", kBadInput);
+  const Status status = mode->run(line.arguments());
+  if (!status.ok())
+    return complain(status.message(), cortiq::exit_code(status));
+  if (std::fflush(stdout) != 0)
+    return complain("standard output cannot be written", kBadInput);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for this file", kBadInput);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), 1);
+  }
+}

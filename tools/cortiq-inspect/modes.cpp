@@ -1,0 +1,15 @@
+#include "tools/cortiq-inspect/modes.h"
+
+namespace cortiq::inspect {
+
+std::span<const Mode* const> modes() {
+  static constexpr const Mode* kModes[] = {
+      &kListMode,
+      &kVerifyMode,
+      &kTensorMode,
+      &kDecodeMode,
+  };
+  return kModes;
+}
+
+} // namespace cortiq::inspect

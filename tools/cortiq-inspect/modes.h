@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "tools/cortiq-inspect/mode.h"
+
+namespace cortiq::inspect {
+
+extern const Mode kDecodeMode;
+extern const Mode kListMode;
+extern const Mode kTensorMode;
+extern const Mode kVerifyMode;
+
+/// All modes, in the order of the help; the one without a flag comes first.
+std::span<const Mode* const> modes();
+
+} // namespace cortiq::inspect
