@@ -17,13 +17,16 @@ REAL_MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 PLAIN = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 
 
-def why_unsupported(spec):
+def unsupported(spec):
+    """What of a fixture this version lacks, as (kind, names); None when it lacks nothing."""
     if "cases" in spec:
-        return "skills, masks, shards and signatures"
-    if spec["family"] not in ARCHITECTURES or "-of-" in spec["model"]:
-        return f"architecture {spec['family']}" if spec["family"] not in ARCHITECTURES else "split files"
-    lacking = sorted(set(spec["dtypes"]) - set(CMF_CODECS) - set(GGUF_CODECS))
-    return f"codec {', '.join(lacking)}" if lacking else None
+        return "feature", {"skills, masks, pruning and signatures"}
+    if spec["family"] not in ARCHITECTURES:
+        return "architecture", {spec["family"]}
+    if "-of-" in spec["model"]:
+        return "feature", {"split files"}
+    lacking = set(spec["dtypes"]) - set(CMF_CODECS) - set(GGUF_CODECS)
+    return ("codec", lacking) if lacking else None
 
 
 def run_checker(tally, args, script, *flags):
@@ -53,14 +56,14 @@ def check_models(tally, args):
         folder = harness.need_fixtures(args, family)
         chosen, left_out = [], {}
         for path in sorted(glob.glob(os.path.join(folder, "*.expect.json"))):
-            reason = why_unsupported(json.load(open(path)))
-            if reason:
-                left_out[reason] = left_out.get(reason, 0) + 1
+            lack = unsupported(json.load(open(path)))
+            if lack:
+                left_out.setdefault(lack[0], []).append(lack[1])
             else:
                 chosen.append(re.escape(os.path.basename(path)))
         run_checker(tally, args, "fixtures.py", "--models", folder, "--filter", f"^({'|'.join(chosen)})$", *numeric_flags(args))
-        for reason, count in left_out.items():
-            tally.skip(f"{family}: not supported yet: {reason}", count)
+        for kind, lacks in left_out.items():
+            tally.skip(f"{family}: {len(lacks)} fixtures with a {kind} that is not supported yet: {', '.join(sorted(set().union(*lacks)))}", len(lacks))
 
 
 def check_codecs(tally, args):
@@ -82,15 +85,23 @@ def check_real(tally, args):
     run_checker(tally, args, "fixtures.py", "--real", model, *numeric_flags(args))
 
 
-CHECKS = {"models": check_models, "codecs": check_codecs, "text": check_text, "real": check_real}
+# name -> (check, the programs it calls)
+CHECKS = {
+    "models": (check_models, ("cortiq-compile", "cortiq-run")),
+    "codecs": (check_codecs, ("cortiq-bench", "cortiq-compile", "cortiq-inspect")),
+    "text": (check_text, ("cortiq-inspect",)),
+    "real": (check_real, ("cortiq-compile", "cortiq-run")),
+}
 
 
 def main():
     args = harness.arguments(__doc__, check={"choices": CHECKS, "required": True}, numerics={"choices": ["exact", "fast"], "default": "exact"},
                              backend={"default": ""}, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
     harness.need_fixtures(args, "check")
+    check, programs = CHECKS[args.check]
+    harness.need_tools(args, *programs)
     tally = harness.Tally()
-    CHECKS[args.check](tally, args)
+    check(tally, args)
     return tally.finish()
 
 

@@ -13,12 +13,10 @@ COMPILER_SYMBOLS = re.compile(r"\b(llvm|mlir|Xbyak)::")
 
 def main():
     args = harness.arguments(__doc__)
+    harness.need_tools(args, *RUNTIME_PROGRAMS)
     tally = harness.Tally()
     for name in RUNTIME_PROGRAMS:
         path = os.path.join(args.bin, name)
-        if not os.path.exists(path):
-            tally.skip(f"{name} is not built")
-            continue
         dynamic = harness.run(["readelf", "-dW", path]).stdout
         needed = re.findall(r"\(NEEDED\)\s+Shared library: \[(.+?)\]", dynamic)
         foreign = [library for library in needed if not ALLOWED.match(library)]
