@@ -1,11 +1,11 @@
 #pragma once
 
-// All passes: create…() for each, and registerCortiqPasses() for tools. Passes.td describes them.
+// Constructors and registration of the compiler's passes; Passes.td describes them.
 
+#include <memory>
+
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-
-#include "dialects/CMF/IR/CMF.h"
-#include "dialects/Kernel/IR/KernelDialect.h"
 
 namespace cortiq::compiler {
 

@@ -1,9 +1,56 @@
-// Every pass of the compiler. One pass, one source file, one test under test/lit/passes.
+// The compiler's passes, in the order in which a model meets them. One source file a pass, one test a pass.
 
 #ifndef CORTIQ_PASSES
 #define CORTIQ_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+//===--- cmf --------------------------------------------------------------------------------------------------------===//
+
+def CmfVerifyModel : Pass<"cmf-verify-model", "::mlir::ModuleOp"> {
+  let summary = "checks that a module is one whole model";
+  let description = [{
+    Input: any module. Output: the same module, unchanged. Fails with a message unless it has `cmf.model` with the sizes
+    of the model, one function `@forward` of type `(tensor<?xi32>) -> tensor<?xVxf32>` with V the vocabulary, and in it
+    for every layer at most one `cmf.attention`, its `layer` below the layer count and below that of no earlier one.
+    Stands behind the front ends and between the fusions and the lowering.
+  }];
+}
+
+def CmfFuseDequantMatmul : Pass<"cmf-fuse-dequant-matmul", "::mlir::ModuleOp"> {
+  let summary = "brings decoding, product and bias of a linear layer together";
+  let description = [{
+    Input: linear layers as `cmf.dequant`, `cmf.matmul` and perhaps `cmf.bias_add`. Output: each is one
+    `cmf.fused_matmul` with one weight. A bias is taken in when nothing else reads the product without it; a
+    `cmf.dequant` that something else reads stays.
+  }];
+}
+
+def CmfFuseQkv : Pass<"cmf-fuse-qkv", "::mlir::ModuleOp"> {
+  let summary = "joins the three products that feed one attention";
+  let description = [{
+    Input: `cmf.attention` whose queries, keys and values come, through `cmf.rms_norm` and `cmf.rope` or directly, from
+    three `cmf.fused_matmul` of one weight each with the same input. Output: one `cmf.fused_matmul` with three weights.
+    Every weight keeps its codec and its bias. Products of differing inputs, or with a residual, are left alone.
+  }];
+}
+
+def CmfFuseGateUp : Pass<"cmf-fuse-gate-up", "::mlir::ModuleOp"> {
+  let summary = "joins the two products that feed one gate";
+  let description = [{
+    Input: `cmf.glu` of two `cmf.fused_matmul` of one weight each with the same input. Output: one `cmf.fused_matmul`
+    with two weights, the gate first. Every weight keeps its codec and its bias.
+  }];
+}
+
+def CmfFuseNormResidual : Pass<"cmf-fuse-norm-residual", "::mlir::ModuleOp"> {
+  let summary = "takes residual additions into products and norms";
+  let description = [{
+    Input: `cmf.add`. Output: where a summand is a `cmf.fused_matmul` of one weight that nothing else reads, the other
+    summand became its residual; where that does not apply and a `cmf.rms_norm` of whole rows reads the sum (sandwich
+    norms), both became `cmf.add_rms_norm`. The first form is preferred: the sum is then free.
+  }];
+}
 
 //===-- From the graph to the program ----------------------------------------------------------------------------===//
 

@@ -1,0 +1,37 @@
+#include "compiler/passes/BufferPlan.h"
+
+#include "compiler/passes/StageEffects.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+
+llvm::SmallVector<LiveBuffer> liveBuffers(kernel::ProgramOp program) {
+  llvm::DenseMap<Value, std::pair<unsigned, unsigned>> ranges;
+  auto touch = [&](Value v, unsigned stage) {
+    auto [entry, fresh] = ranges.try_emplace(v, stage, stage);
+    entry->second.second = stage;
+  };
+  unsigned index = 0;
+  for (Operation& op : program.getBody().front()) {
+    if (isa<kernel::AllocOp>(op))
+      continue;
+    StageEffects effects = StageEffects::of(&op);
+    for (Value v : effects.reads)
+      touch(v, index);
+    for (Value v : effects.writes)
+      touch(v, index);
+    ++index; // kernel.return counts as a stage behind the last one
+  }
+  llvm::SmallVector<LiveBuffer> buffers;
+  for (auto op : program.getBody().front().getOps<kernel::AllocOp>()) {
+    auto [first, last] = ranges.lookup(op.getBuffer());
+    auto type = cast<kernel::BufferType>(op.getBuffer().getType());
+    buffers.push_back({op, buffers.size(), type.bytesPerToken(), int64_t(op.getOffset().value_or(0)), first, last});
+  }
+  return buffers;
+}
+
+} // namespace cortiq::compiler
