@@ -11,9 +11,10 @@
 
 namespace cortiq::codegen {
 
-/// Builds the kernel of `spec` for vectors of `lanes` 32-bit lanes. Fails, naming codec and shape, when no decoder or layout
-/// serves the spec. The op is verified and owned by the caller.
-StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec, unsigned lanes);
+/// Builds the kernel of `spec` for vectors of `lanes` 32-bit lanes. Fails, naming codec and shape, when no decoder or
+/// layout serves the spec. The op is verified and owned by the caller.
+StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec,
+                                                        unsigned lanes);
 
 /// Whether build_kernel serves the spec's codec, layout and row length.
 Status can_build(const KernelSpec& spec);

@@ -1,7 +1,7 @@
 #pragma once
 
-// A core turns one row group times a tile of tokens into sums: the K loop. Two of them, one an activation arm; both take
-// codecs through the Decoder interface and leave the sums to the epilogue.
+// A core turns one row group times a tile of tokens into sums: the K loop. Two of them, one an activation arm; both
+// take codecs through the Decoder interface and leave the sums to the epilogue.
 
 #include <vector>
 
@@ -28,14 +28,14 @@ Sums fast_core(CoreContext& c, Address group);
 Sums exact_core(CoreContext& c, Address group);
 
 /// The K loop that both cores run: whole iterations of `unroll` records in a loop, then the records that remain.
-/// `record` emits one record (weights first_step.. limited to `steps` groups of four) and returns the new carried values;
-/// `index` is a counter that advances by `index_step` a record, for addressing activations, and `static_index` the part of
-/// it that is known within the iteration.
+/// `record` emits one record (weights first_step.. limited to `steps` groups of four) and returns the new carried
+/// values; `index` is a counter that advances by `index_step` a record, for addressing activations, and `static_index`
+/// the part of it that is known within the iteration.
 struct RecordPlace {
   Record record;
-  Value index;         ///< activation counter at the start of the iteration
+  Value index;          ///< activation counter at the start of the iteration
   int64_t static_index; ///< what to add to it for this record
-  uint64_t weights;    ///< weights of this record that exist
+  uint64_t weights;     ///< weights of this record that exist
 };
 std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std::vector<Value> carried,
                           const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record);

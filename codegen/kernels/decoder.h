@@ -1,8 +1,8 @@
 #pragma once
 
-// The decoder of one codec: how the packed records of 8 or 16 neighbouring rows become integer levels, scales and minima
-// in vector lanes. It is the only part of a kernel that knows the codec; the cores (fast_core, exact_core) know only this
-// interface. One file a codec family under decoders/, one row in decoder_table.cpp.
+// The decoder of one codec: how the packed records of 8 or 16 neighbouring rows become integer levels, scales and
+// minima in vector lanes. It is the only part of a kernel that knows the codec; the cores (fast_core, exact_core) know
+// only this interface. One file a codec family under decoders/, one row in decoder_table.cpp.
 
 #include <cstdint>
 #include <memory>
@@ -42,8 +42,8 @@ public:
 
   virtual Geometry geometry() const = 0;
 
-  /// Called at the start of every row group, before any record: loads row headers, builds ladders. `group` is the group's
-  /// address, `scratch` memory of kLadderBytes for the decoder's own use.
+  /// Called at the start of every row group, before any record: loads row headers, builds ladders. `group` is the
+  /// group's address, `scratch` memory of kLadderBytes for the decoder's own use.
   virtual void begin_group(Address group, Address scratch, unsigned vectors) {}
 
   /// Called at the start of a loop iteration of `unroll` records, the first of which is number `first` (a multiple of
@@ -54,7 +54,8 @@ public:
   virtual int64_t header_words_stride() const { return 0; }
   virtual int64_t header_words_offset() const { return 0; }
 
-  /// Levels of weights 4*step..4*step+3 of the record, for the rows of vector v: one byte a weight, one 32-bit lane a row.
+  /// Levels of weights 4*step..4*step+3 of the record, for the rows of vector v: one byte a weight, one 32-bit lane a
+  /// row.
   virtual Value levels(const Record& record, unsigned v, unsigned step) = 0;
 
   /// Scale (f32 lanes) and minimum of span number `span` of the record.
@@ -75,7 +76,8 @@ public:
 protected:
   /// Address of unit `u` of a record or header field for the rows of vector v (layout.h gives the formula).
   Address unit(Address record, const formats::LayoutField& field, unsigned u, unsigned v) const {
-    return record + static_cast<int64_t>(rows_) * (field.offset + u * field.unit) + int64_t(v) * e_.lanes() * field.unit;
+    return record + static_cast<int64_t>(rows_) * (field.offset + u * field.unit) +
+           int64_t(v) * e_.lanes() * field.unit;
   }
   /// 32-bit unit as bytes.
   Value load_bytes(Address record, const formats::LayoutField& field, unsigned u, unsigned v) {

@@ -38,7 +38,9 @@ std::unique_ptr<Decoder> make_decoder(Emit& emit, const KernelSpec& spec, format
   return row ? row->make(emit, spec, std::move(format)) : nullptr;
 }
 
-bool has_decoder(CodecId codec) { return find(codec) != nullptr; }
+bool has_decoder(CodecId codec) {
+  return find(codec) != nullptr;
+}
 
 std::vector<unsigned> Decoder::step_order(unsigned span) const {
   std::vector<unsigned> order(geometry().span / 4);

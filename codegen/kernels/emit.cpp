@@ -23,7 +23,9 @@ Value Emit::splat_i8(int value) {
 Value Emit::splat_i32(int32_t value) {
   return constant(DenseElementsAttr::get(i32(), APInt(32, static_cast<uint32_t>(value))));
 }
-Value Emit::splat_f32(float value) { return constant(DenseElementsAttr::get(f32(), APFloat(value))); }
+Value Emit::splat_f32(float value) {
+  return constant(DenseElementsAttr::get(f32(), APFloat(value)));
+}
 Value Emit::lanes_i32(const std::vector<int32_t>& values) {
   return constant(DenseElementsAttr::get(i32(), ArrayRef<int32_t>(values)));
 }
@@ -43,8 +45,12 @@ Value Emit::index(int64_t value) {
   return cached;
 }
 
-Value Emit::load_ptr(Value pointer, int64_t disp) { return b_.create<vec::LoadPtrOp>(loc_, pointer, disp); }
-Value Emit::load_index(Value pointer, int64_t disp) { return b_.create<vec::LoadIndexOp>(loc_, pointer, disp); }
+Value Emit::load_ptr(Value pointer, int64_t disp) {
+  return b_.create<vec::LoadPtrOp>(loc_, pointer, disp);
+}
+Value Emit::load_index(Value pointer, int64_t disp) {
+  return b_.create<vec::LoadIndexOp>(loc_, pointer, disp);
+}
 
 Value Emit::load(VectorType type, Address a, unsigned lanes) {
   if (lanes != 0 && lanes < type.getNumElements())
@@ -57,8 +63,12 @@ void Emit::store(Value v, Address a, unsigned lanes) {
   else
     b_.create<vec::StoreOp>(loc_, v, a.base, a.disp);
 }
-Value Emit::load_splat_f32(Address a) { return b_.create<vec::LoadSplatOp>(loc_, f32(), a.base, a.disp); }
-Value Emit::load_splat_i32(Address a) { return b_.create<vec::LoadSplatOp>(loc_, i32(), a.base, a.disp); }
+Value Emit::load_splat_f32(Address a) {
+  return b_.create<vec::LoadSplatOp>(loc_, f32(), a.base, a.disp);
+}
+Value Emit::load_splat_i32(Address a) {
+  return b_.create<vec::LoadSplatOp>(loc_, i32(), a.base, a.disp);
+}
 Value Emit::gather_f32(Address a, Value index, int scale) {
   return b_.create<vec::GatherOp>(loc_, f32(), a.base, a.disp, index, int64_t(scale));
 }
@@ -76,37 +86,70 @@ Value Emit::offset(Value pointer, Value index, int64_t scale) {
 Value Emit::bitcast(Value v, VectorType type) {
   return v.getType() == type ? v : Value(b_.create<vec::BitcastOp>(loc_, type, v));
 }
-Value Emit::bit_and(Value a, Value b) { return b_.create<vec::AndOp>(loc_, a, b); }
-Value Emit::bit_or(Value a, Value b) { return b_.create<vec::OrOp>(loc_, a, b); }
-Value Emit::bit_xor(Value a, Value b) { return b_.create<vec::XorOp>(loc_, a, b); }
-Value Emit::shl(Value v, unsigned bits) { return b_.create<vec::ShlOp>(loc_, v, int64_t(bits)); }
-Value Emit::shr_u(Value v, unsigned bits) { return b_.create<vec::ShrUOp>(loc_, v, int64_t(bits)); }
-Value Emit::shr_s(Value v, unsigned bits) { return b_.create<vec::ShrSOp>(loc_, v, int64_t(bits)); }
-Value Emit::add(Value a, Value b) { return b_.create<vec::AddOp>(loc_, a, b); }
-Value Emit::sub(Value a, Value b) { return b_.create<vec::SubOp>(loc_, a, b); }
-Value Emit::mul(Value a, Value b) { return b_.create<vec::MulOp>(loc_, a, b); }
-Value Emit::fma(Value a, Value b, Value c) { return b_.create<vec::FmaOp>(loc_, a, b, c); }
-Value Emit::abs(Value v) { return b_.create<vec::AbsOp>(loc_, v); }
-Value Emit::sign(Value x, Value w) { return b_.create<vec::SignOp>(loc_, x, w); }
-Value Emit::lookup16(Value table, Value index) { return b_.create<vec::Lookup16Op>(loc_, table, index); }
-Value Emit::dot2(Value u, Value s, unsigned umax) { return b_.create<vec::Dot2Op>(loc_, u, s, int64_t(umax)); }
-Value Emit::pair_add(Value pairs) { return b_.create<vec::PairAddOp>(loc_, pairs); }
+Value Emit::bit_and(Value a, Value b) {
+  return b_.create<vec::AndOp>(loc_, a, b);
+}
+Value Emit::bit_or(Value a, Value b) {
+  return b_.create<vec::OrOp>(loc_, a, b);
+}
+Value Emit::bit_xor(Value a, Value b) {
+  return b_.create<vec::XorOp>(loc_, a, b);
+}
+Value Emit::shl(Value v, unsigned bits) {
+  return b_.create<vec::ShlOp>(loc_, v, int64_t(bits));
+}
+Value Emit::shr_u(Value v, unsigned bits) {
+  return b_.create<vec::ShrUOp>(loc_, v, int64_t(bits));
+}
+Value Emit::shr_s(Value v, unsigned bits) {
+  return b_.create<vec::ShrSOp>(loc_, v, int64_t(bits));
+}
+Value Emit::add(Value a, Value b) {
+  return b_.create<vec::AddOp>(loc_, a, b);
+}
+Value Emit::sub(Value a, Value b) {
+  return b_.create<vec::SubOp>(loc_, a, b);
+}
+Value Emit::mul(Value a, Value b) {
+  return b_.create<vec::MulOp>(loc_, a, b);
+}
+Value Emit::fma(Value a, Value b, Value c) {
+  return b_.create<vec::FmaOp>(loc_, a, b, c);
+}
+Value Emit::abs(Value v) {
+  return b_.create<vec::AbsOp>(loc_, v);
+}
+Value Emit::sign(Value x, Value w) {
+  return b_.create<vec::SignOp>(loc_, x, w);
+}
+Value Emit::lookup16(Value table, Value index) {
+  return b_.create<vec::Lookup16Op>(loc_, table, index);
+}
+Value Emit::dot2(Value u, Value s, unsigned umax) {
+  return b_.create<vec::Dot2Op>(loc_, u, s, int64_t(umax));
+}
+Value Emit::pair_add(Value pairs) {
+  return b_.create<vec::PairAddOp>(loc_, pairs);
+}
 Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
   return b_.create<vec::Dot4Op>(loc_, acc, u, s, int64_t(umax));
 }
-Value Emit::to_f32(Value v) { return b_.create<vec::ConvertOp>(loc_, f32(), v); }
+Value Emit::to_f32(Value v) {
+  return b_.create<vec::ConvertOp>(loc_, f32(), v);
+}
 
 std::vector<Value> Emit::loop(Value lo, Value hi, int64_t step, const std::vector<Value>& init,
                               const std::function<std::vector<Value>(Value, const std::vector<Value>&)>& body) {
-  auto op = b_.create<vec::LoopOp>(
-      loc_, lo, hi, step, init, [&](OpBuilder& inner, Location, Value counter, ValueRange carried) {
-        OpBuilder::InsertionGuard guard(b_);
-        b_.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
-        std::vector<Value> next = body(counter, {carried.begin(), carried.end()});
-        // The op's builder appends the terminator at its own insertion point, which is the block's end.
-        inner.setInsertionPointToEnd(b_.getInsertionBlock());
-        return SmallVector<Value>(next.begin(), next.end());
-      });
+  auto op = b_.create<vec::LoopOp>(loc_, lo, hi, step, init,
+                                   [&](OpBuilder& inner, Location, Value counter, ValueRange carried) {
+                                     OpBuilder::InsertionGuard guard(b_);
+                                     b_.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+                                     std::vector<Value> next = body(counter, {carried.begin(), carried.end()});
+                                     // The op's builder appends the terminator at its own insertion point, which is the
+                                     // block's end.
+                                     inner.setInsertionPointToEnd(b_.getInsertionBlock());
+                                     return SmallVector<Value>(next.begin(), next.end());
+                                   });
   auto results = op.getResults();
   return {results.begin(), results.end()};
 }

@@ -1,9 +1,9 @@
-// The core of the `exact` arm: f32 activations, f32 fused multiply-add, weights decoded to f32 lanes exactly as the reference
-// decode gives them (row-scaled codecs apply the scale to the finished sum).
+// The core of the `exact` arm: f32 activations, f32 fused multiply-add, weights decoded to f32 lanes exactly as the
+// reference decode gives them (row-scaled codecs apply the scale to the finished sum).
 //
-// Register roles, T tokens x V row vectors: level[v] four codes of 8 rows; w[v] one weight of 8 rows; x one activation in every
-// lane; acc[t][v] the sums over K, carried in registers.
-// Pseudocode: for each record, span, step, byte j: w = level.j * scale [+ minimum]; acc[t][v] = fma(w[v], x[t], acc[t][v])
+// Register roles, T tokens x V row vectors: level[v] four codes of 8 rows; w[v] one weight of 8 rows; x one activation
+// in every lane; acc[t][v] the sums over K, carried in registers. Pseudocode: for each record, span, step, byte j: w =
+// level.j * scale [+ minimum]; acc[t][v] = fma(w[v], x[t], acc[t][v])
 
 #include "codegen/kernels/core.h"
 
@@ -93,6 +93,8 @@ private:
 
 } // namespace
 
-Sums exact_core(CoreContext& c, Address group) { return ExactCore(c).run(group); }
+Sums exact_core(CoreContext& c, Address group) {
+  return ExactCore(c).run(group);
+}
 
 } // namespace cortiq::codegen

@@ -1,5 +1,5 @@
-// The core of the `fast` arm: int8 activations in groups of 32 (q8a), integer sums exact within a scale span, float sums over
-// K in order.
+// The core of the `fast` arm: int8 activations in groups of 32 (q8a), integer sums exact within a scale span, float
+// sums over K in order.
 //
 // Data: weights as the decoder gives them, a 32-bit lane a row; activations as kernel_abi.h's q8a record.
 // Register roles, a span of 32 or 16 weights, T tokens x V row vectors:
@@ -24,8 +24,8 @@
 namespace cortiq::codegen {
 namespace {
 
-constexpr unsigned kGroup = 32;       // activations that share a scale
-constexpr int64_t kIndexStep = 4;     // the counter advances by 4 a group: codes are at index * 8, scales at index
+constexpr unsigned kGroup = 32;   // activations that share a scale
+constexpr int64_t kIndexStep = 4; // the counter advances by 4 a group: codes are at index * 8, scales at index
 constexpr unsigned kMaxInRegisters = 4;
 
 class FastCore {
@@ -167,6 +167,8 @@ private:
 
 } // namespace
 
-Sums fast_core(CoreContext& c, Address group) { return FastCore(c).run(group); }
+Sums fast_core(CoreContext& c, Address group) {
+  return FastCore(c).run(group);
+}
 
 } // namespace cortiq::codegen

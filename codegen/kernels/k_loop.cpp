@@ -6,8 +6,8 @@ std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std
                           const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record) {
   Emit& e = c.e;
   const Geometry& g = c.geometry;
-  const uint64_t full = c.spec.k / g.block;      // records with all their weights
-  const uint64_t rest = c.spec.k % g.block;      // weights of a last, partial one
+  const uint64_t full = c.spec.k / g.block; // records with all their weights
+  const uint64_t rest = c.spec.k % g.block; // weights of a last, partial one
   const uint64_t iterations = full / g.unroll;
   const uint64_t left = full % g.unroll;
   // A core's record may be several stored ones (q8_row, plain floats).
@@ -54,7 +54,8 @@ std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std
     carried.resize(sums);
   }
   if (left > 0 || rest > 0)
-    carried = emit_records(at, words, Value(), int64_t(iterations) * index_step * g.unroll, left, rest, std::move(carried));
+    carried =
+        emit_records(at, words, Value(), int64_t(iterations) * index_step * g.unroll, left, rest, std::move(carried));
   return carried;
 }
 

@@ -7,18 +7,19 @@
 //
 // kR16 ("16-row groups") is the layout of every CPU target. Rows are cut into groups of 16; the last group has the
 // R = rows % 16 rows that remain and no padding rows. One row is first brought into *canonical record form*: a row
-// header, then one record a block; both are lists of fields, each field a number of units of 1, 2 or 4 bytes. A group then
-// holds the records of its R rows interleaved unit by unit, so that a vector load finds the same unit of R neighbouring
-// rows side by side (lane = row):
+// header, then one record a block; both are lists of fields, each field a number of units of 1, 2 or 4 bytes. A group
+// then holds the records of its R rows interleaved unit by unit, so that a vector load finds the same unit of R
+// neighbouring rows side by side (lane = row):
 //
-//   offset(field, block b, unit u, row r) = R * (header_bytes + b * block_bytes + field.offset + u * field.unit) + r * field.unit
-//   offset(header field, unit u, row r)   = R * (field.offset + u * field.unit) + r * field.unit
+//   offset(field, block b, unit u, row r) = R * (header_bytes + b * block_bytes + field.offset + u * field.unit) + r *
+//   field.unit offset(header field, unit u, row r)   = R * (field.offset + u * field.unit) + r * field.unit
 //
-// both counted from the group's start; group g starts at tensor_bytes + 16 * g * row_bytes, where tensor_bytes is the size
-// of the part that belongs to the whole tensor (q8_2f's column scales), padded to 64. row_bytes = header_bytes +
+// both counted from the group's start; group g starts at tensor_bytes + 16 * g * row_bytes, where tensor_bytes is the
+// size of the part that belongs to the whole tensor (q8_2f's column scales), padded to 64. row_bytes = header_bytes +
 // blocks * block_bytes. Code order inside a field is chosen for the kernels: see the field comments of r16_format().
 //
-// A packed tensor is followed by kLayoutTailPadding readable bytes, because vector loads of a short last group read past it.
+// A packed tensor is followed by kLayoutTailPadding readable bytes, because vector loads of a short last group read
+// past it.
 
 #include <cstdint>
 #include <span>
@@ -59,7 +60,8 @@ struct R16Format {
 };
 
 /// The R16 form of `codec` for rows of `cols` weights, or why there is none (then kVerbatim serves).
-/// Fields, by codec (units in bytes; "halves" = dword u holds weights 4u..4u+3 in its low nibbles and 16+4u.. in its high):
+/// Fields, by codec ("N x U": N units of U bytes; "halves" = dword u holds weights 4u..4u+3 in its low nibbles and
+/// 16+4u.. in its high):
 ///   f32: "w" 1 x 4. f16, bf16: "w" 1 x 2. Block = 1 weight.
 ///   q8_row: header "d" f16; block of 4: "q" 1 x 4; the last block is padded with zero codes.
 ///   q8_2f: as q8_row; tensor part = cols f16 column scales.
@@ -78,17 +80,18 @@ StatusOr<R16Format> r16_format(const Codec& codec, uint64_t cols);
 StatusOr<uint64_t> packed_bytes(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols);
 
 /// Packs a payload. `row_map` is empty, or has one source row index for each destination row (used to bring rows of
-/// interleaved RoPE pairs into half-split order, and to take some rows of a fused tensor); `rows` is then its length and
-/// `source_rows` the payload's row count. `out` must have exactly packed_bytes() bytes.
+/// interleaved RoPE pairs into half-split order, and to take some rows of a fused tensor); `rows` is then its length
+/// and `source_rows` the payload's row count. `out` must have exactly packed_bytes() bytes.
 Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payload, uint64_t source_rows, uint64_t cols,
             std::span<const uint32_t> row_map, std::span<uint8_t> out);
 
 /// Decodes one row of a packed tensor, bit-equal to the reference decode of the payload it was packed from.
-Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const uint8_t> packed, uint64_t rows, uint64_t cols,
-                         uint64_t row, float* out);
+Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const uint8_t> packed, uint64_t rows,
+                         uint64_t cols, uint64_t row, float* out);
 
-/// Fills a packed tensor with valid random blocks: finite scales such that decoded weights have a standard deviation near
-/// 0.02. The same seed gives the same bytes on every machine.
-Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols, uint64_t seed, std::span<uint8_t> out);
+/// Fills a packed tensor with valid random blocks: finite scales such that decoded weights have a standard deviation
+/// near 0.02. The same seed gives the same bytes on every machine.
+Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols, uint64_t seed,
+                   std::span<uint8_t> out);
 
 } // namespace cortiq::formats

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t kBlock = 4;
 constexpr LayoutField kHeader[] = {{"d", 0, 2, 1}};
-constexpr LayoutField kFields[] = {{"q", 0, 1, 4}};
+constexpr LayoutField kFields[] = {{"q", 0, 4, 1}};
 // Standard deviation of a uniform int8.
 constexpr float kCodeDeviation = 73.9f;
 

@@ -1,5 +1,5 @@
-// Decoders of f32, f16 and bf16: a load (and a conversion) gives one weight of 8 or 16 rows. The stored record is one weight;
-// the cores see eight of them as one.
+// Decoders of f32, f16 and bf16: a load (and a conversion) gives one weight of 8 or 16 rows. The stored record is one
+// weight; the cores see eight of them as one.
 
 #include "codegen/kernels/decoders/decoders.h"
 

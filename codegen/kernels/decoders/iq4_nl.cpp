@@ -1,4 +1,5 @@
-// Decoder of iq4_nl: w = d * L[q], L a table of 16 signed levels; nibbles as halves. A byte shuffle turns codes into levels.
+// Decoder of iq4_nl: w = d * L[q], L a table of 16 signed levels; nibbles as halves. A byte shuffle turns codes into
+// levels.
 
 #include "codegen/kernels/decoders/decoders.h"
 #include "codegen/kernels/decoders/nibbles.h"

@@ -39,8 +39,8 @@ public:
   }
 
 private:
-  /// Six-bit number of sub-block s: which = 0 the scale, 1 the minimum. For s < 4 it is byte s of word `which`; else its low
-  /// four bits are a nibble of byte s-4 of word 2, its high two the top bits of byte s-4 of word `which`.
+  /// Six-bit number of sub-block s: which = 0 the scale, 1 the minimum. For s < 4 it is byte s of word `which`; else
+  /// its low four bits are a nibble of byte s-4 of word 2, its high two the top bits of byte s-4 of word `which`.
   Value six_bits(const Record& r, unsigned v, unsigned s, unsigned which) {
     const auto& field = format_.field("scales");
     if (s < 4)

@@ -9,7 +9,9 @@
 
 namespace cortiq::codegen {
 
-std::vector<unsigned> NibbleHalves::step_order(unsigned span) const { return {0, 4, 1, 5, 2, 6, 3, 7}; }
+std::vector<unsigned> NibbleHalves::step_order(unsigned span) const {
+  return {0, 4, 1, 5, 2, 6, 3, 7};
+}
 
 Value NibbleHalves::nibbles(const Record& record, unsigned v, unsigned step, unsigned first_unit) {
   const unsigned u = first_unit + step % 4;

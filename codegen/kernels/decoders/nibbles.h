@@ -1,7 +1,7 @@
 #pragma once
 
-// What the codecs with nibbles stored as halves share: unit u of a 16-byte field holds weights 4u..4u+3 of 32 in its low
-// nibbles and 16+4u..16+4u+3 in its high ones.
+// What the codecs with nibbles stored as halves share: unit u of a 16-byte field holds weights 4u..4u+3 of 32 in its
+// low nibbles and 16+4u..16+4u+3 in its high ones.
 
 #include <array>
 

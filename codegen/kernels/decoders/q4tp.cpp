@@ -1,9 +1,10 @@
-// Decoder of q4tp: w = (q - 8) * ladder[code]. A row's ladder is 32 f32: rung 0 = 2^lo, each next one the previous times
-// 2^step, by repeated multiplication (the chain's rounding is the codec's definition). Both starting values are stored in
-// the row header, so that no exponential is needed here.
+// Decoder of q4tp: w = (q - 8) * ladder[code]. A row's ladder is 32 f32: rung 0 = 2^lo, each next one the previous
+// times 2^step, by repeated multiplication (the chain's rounding is the codec's definition). Both starting values are
+// stored in the row header, so that no exponential is needed here.
 //
-// Data: header lo f32, step f32, codes u32[ceil(blocks/6)] (six 5-bit codes a word); record: 16 bytes of nibbles as halves.
-// begin_group writes the ladders of a row group to scratch, rung by rung, lane by lane; scale() gathers from there:
+// Data: header lo f32, step f32, codes u32[ceil(blocks/6)] (six 5-bit codes a word); record: 16 bytes of nibbles as
+// halves. begin_group writes the ladders of a row group to scratch, rung by rung, lane by lane; scale() gathers from
+// there:
 //   scratch[v][rung][lane]
 
 #include "codegen/kernels/decoders/decoders.h"

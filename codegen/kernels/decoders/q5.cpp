@@ -1,5 +1,5 @@
-// Decoders of q5_0 (w = (q - 16) * d) and q5_1 (w = q * d + m): nibbles as halves, and a word of fifth bits a row in which
-// bit 8*j + s belongs to weight 4*s + j, so that one shift and one mask give the fifth bits of step s.
+// Decoders of q5_0 (w = (q - 16) * d) and q5_1 (w = q * d + m): nibbles as halves, and a word of fifth bits a row in
+// which bit 8*j + s belongs to weight 4*s + j, so that one shift and one mask give the fifth bits of step s.
 
 #include "codegen/kernels/decoders/decoders.h"
 #include "codegen/kernels/decoders/nibbles.h"
