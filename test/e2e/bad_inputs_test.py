@@ -125,12 +125,10 @@ def check_recorded(tally, args, scratch):
 
 
 def has_to_refuse(label, stage):
-    """Which programs see the fault: everything sees a broken container, whoever runs sees a broken model, --verify sees both."""
-    if label == "inspect --verify":
-        return True
-    if stage == "open":
-        return True
-    return stage != "verify" and label != "inspect"
+    """Which programs see a fault of the stage: everything a broken container, --verify a wrong hash, whoever runs a broken model."""
+    if label.startswith("inspect"):
+        return stage == "open" or (stage == "verify" and label == "inspect --verify")
+    return stage != "verify"
 
 
 def main():
