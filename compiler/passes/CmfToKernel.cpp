@@ -32,23 +32,6 @@ cmf::WeightOp weightOf(Value v) {
   return v.getDefiningOp<cmf::WeightOp>();
 }
 
-/// Name of a stage: "layer 3: q_proj+k_proj+v_proj" from "model.layers.3.self_attn.q_proj.weight" and its siblings;
-/// `what` stands for operations without weights.
-std::string stageName(ArrayRef<StringRef> weights, StringRef what) {
-  std::string layer, words;
-  for (StringRef weight : weights) {
-    SmallVector<StringRef> parts;
-    weight.split(parts, '.');
-    for (size_t i = 0; i + 1 < parts.size(); ++i)
-      if (unsigned n; parts[i] == "layers" && !parts[i + 1].getAsInteger(10, n))
-        layer = "layer " + parts[i + 1].str() + ": ";
-    if (parts.size() > 1 && parts.back() == "weight")
-      parts.pop_back();
-    words += (words.empty() ? "" : "+") + parts.back().str();
-  }
-  return layer + (words.empty() ? what.str() : words);
-}
-
 class Lowering {
 public:
   Lowering(ModuleOp module, func::FuncOp forward)
@@ -106,28 +89,43 @@ private:
   }
 
   Value alloc(Location loc, kernel::Form form, int64_t elements) {
+    // Buffers stand in front of all stages.
     OpBuilder::InsertionGuard guard(builder_);
-    builder_.setInsertionPoint(program_.getBody().front().empty() ? nullptr : &program_.getBody().front(),
-                               program_.getBody().front().begin());
-    while (builder_.getInsertionPoint() != builder_.getInsertionBlock()->end() &&
-           isa<kernel::AllocOp>(*builder_.getInsertionPoint()))
-      builder_.setInsertionPointAfter(&*builder_.getInsertionPoint());
-    return builder_.create<kernel::AllocOp>(loc, kernel::BufferType::get(builder_.getContext(), form, elements),
-                                            IntegerAttr());
+    if (lastAlloc_)
+      builder_.setInsertionPointAfter(lastAlloc_);
+    else
+      builder_.setInsertionPointToStart(&program_.getBody().front());
+    auto type = kernel::BufferType::get(builder_.getContext(), form, elements);
+    lastAlloc_ = builder_.create<kernel::AllocOp>(loc, type, IntegerAttr());
+    return lastAlloc_.getBuffer();
   }
   static int64_t width(Value v) { return cast<RankedTensorType>(v.getType()).getDimSize(1); }
   Value allocF32(Value v) { return alloc(v.getLoc(), kernel::Form::f32, width(v)); }
   Value allocQ8(Value v) { return alloc(v.getLoc(), kernel::Form::q8a, width(v)); }
 
+  // "layer 3: q_proj+k_proj+v_proj" from "model.layers.3.self_attn.q_proj.weight" and its siblings. The layer is also
+  // the one of the operations without weights that follow.
+  std::string nameOf(ArrayRef<cmf::WeightOp> weights) {
+    std::string words;
+    layer_.clear();
+    for (cmf::WeightOp weight : weights) {
+      SmallVector<StringRef> parts;
+      weight.getName().split(parts, '.');
+      for (size_t i = 0; i + 1 < parts.size(); ++i)
+        if (unsigned n; parts[i] == "layers" && !parts[i + 1].getAsInteger(10, n))
+          layer_ = "layer " + parts[i + 1].str() + ": ";
+      if (parts.size() > 1 && parts.back() == "weight")
+        parts.pop_back();
+      words += (words.empty() ? "" : "+") + parts.back().str();
+    }
+    return layer_ + words;
+  }
+
   // Runs `body` with the builder inside a new stage.
   void stage(Operation* op, StringRef name, llvm::function_ref<void()> body) {
-    std::string full =
-        StringRef(name).starts_with("layer ") || layerPrefix_.empty() ? name.str() : layerPrefix_ + name.str();
-    if (size_t colon = full.find(": "); colon != std::string::npos)
-      layerPrefix_ = full.substr(0, colon + 2);
     OpBuilder::InsertionGuard guard(builder_);
     bool head = lastAttention_ && lastAttention_->isBeforeInBlock(op);
-    auto stageOp = builder_.create<kernel::StageOp>(op->getLoc(), builder_.getStringAttr(full),
+    auto stageOp = builder_.create<kernel::StageOp>(op->getLoc(), builder_.getStringAttr(name),
                                                     head ? builder_.getUnitAttr() : UnitAttr());
     builder_.createBlock(&stageOp.getBody());
     body();
@@ -158,7 +156,7 @@ private:
       return have;
     have = form == kernel::Form::q8a ? allocQ8(v) : allocF32(v);
     FlatSymbolRefAttr scale = hasColumnScales(weight) ? tables_.matrix(weight) : FlatSymbolRefAttr();
-    stage(op, stageName({weight.getName()}, "") + " input", [&] {
+    stage(op, nameOf({weight}) + " input", [&] {
       builder_.create<kernel::QuantizeOp>(op.getLoc(), b.f32, scale, form == kernel::Form::f32 ? have : Value(),
                                           form == kernel::Form::q8a ? have : Value());
     });
@@ -182,7 +180,7 @@ private:
   LogicalResult lowerOp(cmf::EmbedOp op) {
     Value out = buffers_[op.getResult()].f32 = allocF32(op.getResult());
     cmf::WeightOp weight = weightOf(op.getWeight());
-    stage(op, stageName({weight.getName()}, ""), [&] {
+    stage(op, nameOf({weight}), [&] {
       builder_.create<kernel::EmbedOp>(op.getLoc(), tables_.matrix(weight), out, f32(op.getScale().convertToDouble()));
     });
     return success();
@@ -194,10 +192,10 @@ private:
     Value in = buffers_[op.getX()].f32;
     Buffers& b = allocForms(op.getResult());
     FlatSymbolRefAttr weight;
-    std::string name = "norm";
+    std::string name = layer_ + "norm";
     if (op.getWeight()) {
       weight = tables_.vector(weightOf(op.getWeight()), op.getUnitOffset() ? 1.0f : 0.0f);
-      name = stageName({weightOf(op.getWeight()).getName()}, name);
+      name = nameOf({weightOf(op.getWeight())});
     }
     stage(op, name, [&] {
       builder_.create<kernel::NormOp>(op.getLoc(), in, Value(), weight, Value(), b.f32, b.q8a,
@@ -212,7 +210,7 @@ private:
     buffers_[op.getSum()].f32 = sum;
     Buffers& b = allocForms(op.getNormed());
     cmf::WeightOp weight = weightOf(op.getWeight());
-    stage(op, stageName({weight.getName()}, ""), [&] {
+    stage(op, nameOf({weight}), [&] {
       builder_.create<kernel::NormOp>(op.getLoc(), a, add, tables_.vector(weight, op.getUnitOffset() ? 1.0f : 0.0f),
                                       sum, b.f32, b.q8a, f32(op.getEps().convertToDouble()), f32(1.0));
     });
@@ -228,7 +226,7 @@ private:
       Value input, out;
     };
     SmallVector<Part> parts;
-    SmallVector<StringRef> names;
+    SmallVector<cmf::WeightOp> weights;
     for (auto [i, w] : llvm::enumerate(op.getWeights())) {
       cmf::WeightOp weight = weightOf(w);
       kernel::Form form = formFor(weight, *op.getArm());
@@ -239,10 +237,10 @@ private:
                                 form, target_.getName().getValue(), bool(op.getBiasOf(i)), bool(op.getResidual()));
       parts.push_back({weight, spec, inputFor(op, op.getX(), weight, form), allocF32(op.getResult(i))});
       buffers_[op.getResult(i)].f32 = parts.back().out;
-      names.push_back(weight.getName());
+      weights.push_back(weight);
     }
     Value residual = op.getResidual() ? buffers_[op.getResidual()].f32 : Value();
-    stage(op, stageName(names, ""), [&] {
+    stage(op, nameOf(weights), [&] {
       auto matmul = builder_.create<kernel::MatmulOp>(op.getLoc());
       builder_.createBlock(&matmul.getBody());
       for (auto [i, part] : llvm::enumerate(parts)) {
@@ -269,7 +267,7 @@ private:
     auto unit = [&](bool set) { return set ? builder_.getUnitAttr() : UnitAttr(); };
     auto i64 = [&](int64_t n) { return builder_.getI64IntegerAttr(n); };
     FlatSymbolRefAttr cache = tables_.cache(op);
-    stage(op, "rope and cache", [&] {
+    stage(op, layer_ + "rope and cache", [&] {
       builder_.create<kernel::AttentionPrepOp>(op.getLoc(), q, k, v, cache, norm(c.q), norm(c.k),
                                                c.q.rope ? tables_.rope(c.q.rope.getRopeAttr()) : FlatSymbolRefAttr(),
                                                i64(op.getHeads()), i64(op.getHeadDim()), f32(eps),
@@ -277,7 +275,7 @@ private:
     });
     Buffers& b = allocForms(op.getResult());
     FlatSymbolRefAttr sinks = op.getSinks() ? tables_.vector(weightOf(op.getSinks())) : FlatSymbolRefAttr();
-    stage(op, "attention", [&] {
+    stage(op, layer_ + "attention", [&] {
       builder_.create<kernel::AttentionOp>(op.getLoc(), q, cache, sinks, b.f32, b.q8a, i64(op.getHeads()),
                                            i64(op.getHeadDim()), f32(op.getScale().convertToDouble()),
                                            f32(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0.0));
@@ -290,14 +288,14 @@ private:
     Buffers& b = allocForms(op.getResult());
     auto activation =
         kernel::ActivationAttr::get(builder_.getContext(), static_cast<kernel::Activation>(op.getActivation()));
-    stage(op, "gate", [&] { builder_.create<kernel::GluOp>(op.getLoc(), activation, gate, up, b.f32, b.q8a); });
+    stage(op, layer_ + "gate", [&] { builder_.create<kernel::GluOp>(op.getLoc(), activation, gate, up, b.f32, b.q8a); });
     return success();
   }
 
   LogicalResult lowerOp(cmf::AddOp op) {
     Value a = buffers_[op.getA()].f32, b = buffers_[op.getB()].f32;
     Value out = buffers_[op.getResult()].f32 = allocF32(op.getResult());
-    stage(op, "add", [&] { builder_.create<kernel::AddOp>(op.getLoc(), a, b, out, f32(1.0)); });
+    stage(op, layer_ + "add", [&] { builder_.create<kernel::AddOp>(op.getLoc(), a, b, out, f32(1.0)); });
     return success();
   }
 
@@ -308,7 +306,7 @@ private:
       return op->emitOpError() << "works in place, but its input has other users";
     Value buffer = buffers_[x].f32;
     buffers_[op->getResult(0)].f32 = buffer;
-    stage(op, "scale", [&] { builder_.create<kernel::LogitsOp>(op->getLoc(), buffer, f32(multiplier), f32(cap)); });
+    stage(op, layer_ + "scale", [&] { builder_.create<kernel::LogitsOp>(op->getLoc(), buffer, f32(multiplier), f32(cap)); });
     return success();
   }
 
@@ -345,7 +343,8 @@ private:
   llvm::DenseMap<Value, double> pendingFactor_;
   llvm::DenseSet<Operation*> absorbed_;
   cmf::AttentionOp lastAttention_;
-  std::string layerPrefix_;
+  kernel::AllocOp lastAlloc_;
+  std::string layer_; // "layer 3: ", of the latest weight
 };
 
 class CmfToKernel : public impl::CmfToKernelBase<CmfToKernel> {

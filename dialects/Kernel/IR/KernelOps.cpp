@@ -1,6 +1,7 @@
 #include "dialects/Kernel/IR/KernelDialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
 
 #include "formats/codec/codec.h"
 #include "formats/layout/layout.h"
@@ -20,6 +21,26 @@ ParseResult parseWord(OpAsmParser& p, StringAttr& word) {
 }
 void printWord(OpAsmPrinter& p, Operation*, StringAttr word) {
   p << word.getValue();
+}
+
+ParseResult parseLayoutWord(OpAsmParser& p, LayoutAttr& layout) {
+  FailureOr<Layout> value = FieldParser<Layout>::parse(p);
+  if (failed(value))
+    return failure();
+  layout = LayoutAttr::get(p.getContext(), *value);
+  return success();
+}
+void printLayoutWord(OpAsmPrinter& p, Operation*, LayoutAttr layout) { p << stringifyLayout(layout.getValue()); }
+
+ParseResult parseActivationWord(OpAsmParser& p, ActivationAttr& activation) {
+  FailureOr<Activation> value = FieldParser<Activation>::parse(p);
+  if (failed(value))
+    return failure();
+  activation = ActivationAttr::get(p.getContext(), *value);
+  return success();
+}
+void printActivationWord(OpAsmPrinter& p, Operation*, ActivationAttr activation) {
+  p << stringifyActivation(activation.getValue());
 }
 
 ParseResult parseExtent(OpAsmParser& p, IntegerAttr& rows, IntegerAttr& cols) {

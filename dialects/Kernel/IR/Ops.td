@@ -33,7 +33,7 @@ def Kernel_WeightOp : Kernel_TableOp<"weight"> {
       DefaultValuedAttr<F32Attr, "0.0f">:$add, OptionalAttr<StrAttr>:$source_codec,
       OptionalAttr<AnyAttr>:$source, OptionalAttr<AnyAttr>:$row_map);
   let assemblyFormat = [{
-    $sym_name custom<Word>($codec) $layout custom<Extent>($rows, $cols) attr-dict
+    $sym_name custom<Word>($codec) custom<LayoutWord>($layout) custom<Extent>($rows, $cols) attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -45,7 +45,7 @@ def Kernel_DefineOp : Kernel_TableOp<"define"> {
     objdump, perf and gdb see the code.
 
     ```mlir
-    kernel.define @gemv_f32_q8a_q4_k_r16_k576_1x16_v3 #kernel.spec<q4_k, r16, k = 576, tile = 1x16, act = q8a, isa = "x86-64-v3">
+    kernel.define @gemv_f32_q8a_q4_k_r16_k576_1x16_v3 <q4_k, r16, k = 576, tile = 1x16, act = q8a, isa = "x86-64-v3">
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kernel_Spec:$spec);
@@ -94,11 +94,11 @@ def Kernel_ProgramOp : Kernel_Op<"program", [Symbol, HasParent<"::mlir::ModuleOp
 
     ```mlir
     kernel.program @main {
-      %x = kernel.alloc : <f32, 64>
+      %x = kernel.alloc : !kernel.buffer<f32, 64>
       kernel.stage "embed" {
-        kernel.embed @w0 -> %x : <f32, 64>
+        kernel.embed @w0 -> %x : !kernel.buffer<f32, 64>
       }
-      kernel.return %x : <f32, 64>
+      kernel.return %x : !kernel.buffer<f32, 64>
     }
     ```
   }];
@@ -112,7 +112,7 @@ def Kernel_ReturnOp : Kernel_Op<"return", [Terminator, HasParent<"ProgramOp">]> 
   let summary = "ends a program and names the buffer of its logits";
   let description = [{
     ```mlir
-    kernel.return %logits : <f32, 49152>
+    kernel.return %logits : !kernel.buffer<f32, 49152>
     ```
   }];
   let arguments = (ins Arg<Kernel_F32Buffer, "logits", [MemRead]>:$logits);
@@ -225,7 +225,7 @@ def Kernel_GluOp : Kernel_StageMember<"glu", [AttrSizedOperandSegments]> {
       Arg<Optional<Kernel_F32Buffer>, "", [MemRead]>:$up, Arg<Optional<Kernel_F32Buffer>, "", [MemWrite]>:$out,
       Arg<Optional<Kernel_Q8Buffer>, "", [MemWrite]>:$act);
   let assemblyFormat = [{
-    $activation $gate oilist(`up` `(` $up `:` qualified(type($up)) `)` | `out` `(` $out `:` qualified(type($out)) `)` |
+    custom<ActivationWord>($activation) $gate oilist(`up` `(` $up `:` qualified(type($up)) `)` | `out` `(` $out `:` qualified(type($out)) `)` |
       `act` `(` $act `:` qualified(type($act)) `)`) attr-dict `:` qualified(type($gate))
   }];
   let hasVerifier = 1;
@@ -239,7 +239,7 @@ def Kernel_MatmulOp : Kernel_StageMember<"matmul", [SingleBlock, NoTerminator, N
 
     ```mlir
     kernel.matmul {
-      kernel.call @w4(%a) -> %q #kernel.spec<q4_k, r16, k = 576, act = q8a, isa = "x86-64-v3">
+      kernel.call @w4(%a) -> %q <q4_k, r16, k = 576, act = q8a, isa = "x86-64-v3">
         : (!kernel.buffer<q8a, 576>) -> !kernel.buffer<f32, 576>
     }
     ```
@@ -257,8 +257,8 @@ def Kernel_CallOp : Kernel_Op<"call", [HasParent<"MatmulOp">, DeclareOpInterface
 
     ```mlir
     kernel.call @w7(%a) bias(@b7) residual(%x : !kernel.buffer<f32, 576>) -> %x
-      #kernel.spec<q4_k, r16, k = 1536, act = q8a, isa = "x86-64-v3", bias, res>
-      kernels[@gemv_f32_q8a_q4_k_r16_k1536_1x16_bias_res_v3] : (!kernel.buffer<q8a, 1536>) -> !kernel.buffer<f32, 576>
+      <q4_k, r16, k = 1536, act = q8a, isa = "x86-64-v3", bias, res>
+      kernels [@gemv_f32_q8a_q4_k_r16_k1536_1x16_bias_res_v3] tails [] : (!kernel.buffer<q8a, 1536>) -> !kernel.buffer<f32, 576>
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight, Arg<Kernel_Buffer, "", [MemRead]>:$input,
