@@ -1,4 +1,4 @@
-// The frame of every matrix kernel on the 16-row layout:
+// The frame of every matrix kernel:
 //
 //   for each row group of the call:
 //     sums[t][v] = core(group, activations)
@@ -11,6 +11,7 @@
 #include "mlir/IR/Verifier.h"
 
 #include "codegen/kernels/core.h"
+#include "codegen/kernels/flat_core.h"
 #include "formats/artifact/kernel_abi.h"
 
 namespace cortiq::codegen {
@@ -19,17 +20,39 @@ using formats::KernelArgs;
 
 namespace {
 
+/// Everything that the frame of a kernel holds over its row groups.
+struct Frame {
+  Emit& e;
+  const KernelSpec& spec;
+  unsigned vectors;
+  std::vector<Value> tokens;
+  Value out_stride, residual_stride;
+};
+
+Frame make_frame(Emit& e, Value args, const KernelSpec& spec) {
+  const bool many = spec.tokens > 1;
+  Frame f{e, spec, (spec.rows + e.lanes() - 1) / e.lanes(), {}, {}, {}};
+  Value act = e.load_ptr(args, offsetof(KernelArgs, act));
+  Value act_stride = many ? e.load_index(args, offsetof(KernelArgs, act_stride)) : Value();
+  for (unsigned t = 0; t < spec.tokens; ++t)
+    f.tokens.push_back(t ? e.offset(act, act_stride, t) : act);
+  if (many)
+    f.out_stride = e.load_index(args, offsetof(KernelArgs, out_stride));
+  if (many && spec.residual)
+    f.residual_stride = e.load_index(args, offsetof(KernelArgs, residual_stride));
+  return f;
+}
+
 /// out[t][rows of v] = sums [+ bias] [+ residual], lanes beyond the group's rows untouched.
-void epilogue(CoreContext& c, const Sums& sums, Value out, Value out_stride, Value residual, Value residual_stride,
-              Value bias) {
-  Emit& e = c.e;
-  for (unsigned t = 0; t < c.spec.tokens; ++t) {
-    Value out_t = t ? e.offset(out, out_stride, t) : out;
-    Value residual_t = residual && t ? e.offset(residual, residual_stride, t) : residual;
-    for (unsigned v = 0; v < c.vectors; ++v) {
+void epilogue(const Frame& f, const Sums& sums, Value out, Value residual, Value bias) {
+  Emit& e = f.e;
+  for (unsigned t = 0; t < f.spec.tokens; ++t) {
+    Value out_t = t ? e.offset(out, f.out_stride, t) : out;
+    Value residual_t = residual && t ? e.offset(residual, f.residual_stride, t) : residual;
+    for (unsigned v = 0; v < f.vectors; ++v) {
       const int64_t disp = int64_t(v) * e.vector_bytes();
-      const unsigned lanes = std::min(c.spec.rows - v * e.lanes(), e.lanes());
-      Value y = sums[t * c.vectors + v];
+      const unsigned lanes = std::min(f.spec.rows - v * e.lanes(), e.lanes());
+      Value y = sums[t * f.vectors + v];
       if (bias)
         y = e.add(y, e.load(e.f32(), {bias, disp}, lanes));
       if (residual)
@@ -39,41 +62,48 @@ void epilogue(CoreContext& c, const Sums& sums, Value out, Value out_stride, Val
   }
 }
 
-void build_body(Emit& e, Value args, const KernelSpec& spec, const formats::R16Format& format) {
-  std::unique_ptr<Decoder> decoder = make_decoder(e, spec, format);
-  CoreContext c{e, spec, *decoder, decoder->geometry(), format, (spec.rows + e.lanes() - 1) / e.lanes(), {}, {}};
-
-  Value weights = e.load_ptr(args, offsetof(KernelArgs, weights));
-  Value act = e.load_ptr(args, offsetof(KernelArgs, act));
-  Value act_stride = spec.tokens > 1 ? e.load_index(args, offsetof(KernelArgs, act_stride)) : Value();
-  for (unsigned t = 0; t < spec.tokens; ++t)
-    c.tokens.push_back(t ? e.offset(act, act_stride, t) : act);
-  Value scratch = e.load_ptr(args, offsetof(KernelArgs, scratch));
-  c.scratch = {scratch, Decoder::kLadderBytes};
-  Value out_stride = spec.tokens > 1 ? e.load_index(args, offsetof(KernelArgs, out_stride)) : Value();
-  Value residual_stride =
-      spec.tokens > 1 && spec.residual ? e.load_index(args, offsetof(KernelArgs, residual_stride)) : Value();
-
-  std::vector<Value> carried = {weights, e.load_ptr(args, offsetof(KernelArgs, out))};
-  if (spec.residual)
+/// The loop over row groups. `core` gets the group's own carried values and returns sums and the next values.
+void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
+                 const std::function<std::pair<Sums, std::vector<Value>>(const std::vector<Value>&)>& core) {
+  Emit& e = f.e;
+  std::vector<Value> carried = {e.load_ptr(args, offsetof(KernelArgs, out))};
+  if (f.spec.residual)
     carried.push_back(e.load_ptr(args, offsetof(KernelArgs, residual)));
-  if (spec.bias)
+  if (f.spec.bias)
     carried.push_back(e.load_ptr(args, offsetof(KernelArgs, bias)));
-
-  const int64_t group_bytes = int64_t(spec.rows) * int64_t(format.row_bytes());
-  const int64_t out_bytes = int64_t(spec.rows) * 4;
+  const size_t pointers = carried.size();
+  carried.insert(carried.end(), own.begin(), own.end());
   Value groups = e.load_index(args, offsetof(KernelArgs, groups));
   e.loop(e.index(0), groups, 1, carried, [&](Value, const std::vector<Value>& in) {
-    Address group{in[0], 0};
-    decoder->begin_group(group, {scratch, 0}, c.vectors);
-    Sums sums = spec.arm == Arm::kFast ? fast_core(c, group) : exact_core(c, group);
-    Value residual = spec.residual ? in[2] : Value();
-    Value bias = spec.bias ? in.back() : Value();
-    epilogue(c, sums, in[1], out_stride, residual, residual_stride, bias);
-    std::vector<Value> next = {e.offset(in[0], group_bytes)};
-    for (size_t i = 1; i < in.size(); ++i)
-      next.push_back(e.offset(in[i], out_bytes));
+    auto [sums, next_own] = core({in.begin() + pointers, in.end()});
+    epilogue(f, sums, in[0], f.spec.residual ? in[1] : Value(), f.spec.bias ? in[pointers - 1] : Value());
+    std::vector<Value> next;
+    for (size_t i = 0; i < pointers; ++i)
+      next.push_back(e.offset(in[i], int64_t(f.spec.rows) * 4));
+    next.insert(next.end(), next_own.begin(), next_own.end());
     return next;
+  });
+}
+
+void build_r16(const Frame& f, Value args, const formats::R16Format& format) {
+  Emit& e = f.e;
+  std::unique_ptr<Decoder> decoder = make_decoder(e, f.spec, format);
+  Value scratch = e.load_ptr(args, offsetof(KernelArgs, scratch));
+  CoreContext c{e,      f.spec,    *decoder, decoder->geometry(),
+                format, f.vectors, f.tokens, {scratch, Decoder::kLadderBytes}};
+  const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
+  over_groups(f, args, {e.load_ptr(args, offsetof(KernelArgs, weights))}, [&](const std::vector<Value>& own) {
+    Address group{own[0], 0};
+    decoder->begin_group(group, {scratch, 0}, c.vectors);
+    Sums sums = f.spec.arm == Arm::kFast ? fast_core(c, group) : exact_core(c, group);
+    return std::pair(std::move(sums), std::vector<Value>{e.offset(own[0], group_bytes)});
+  });
+}
+
+void build_flat(const Frame& f, Value args) {
+  FlatCore core(f.e, f.spec, args);
+  over_groups(f, args, core.first_numbers(args), [&](const std::vector<Value>& flat) {
+    return std::pair(core.run(f.tokens, flat), core.next_group(flat));
   });
 }
 
@@ -83,19 +113,20 @@ Status can_build(const KernelSpec& spec) {
   const formats::Codec& codec = formats::codec_info(spec.codec);
   if (!has_decoder(spec.codec))
     return unsupported("no kernel decoder for codec " + std::string(codec.name));
-  if (spec.layout != formats::LayoutId::kR16)
+  if (spec.layout == formats::LayoutId::kVerbatim && spec.codec != formats::CodecId::kQ4Block)
     return unsupported("no kernel reads " + std::string(codec.name) + " in verbatim layout");
   if (spec.rows == 0 || spec.rows > formats::kRowGroup || spec.tokens == 0 || spec.k == 0)
     return internal_error("kernel spec out of range: " + kernel_name(spec));
   if (spec.arm == Arm::kFast && fast_arm(codec, spec.layout) != Arm::kFast)
     return internal_error("codec " + std::string(codec.name) + " has no integer form: " + kernel_name(spec));
+  if (spec.layout == formats::LayoutId::kVerbatim)
+    return {};
   return formats::r16_format(codec, spec.k).status();
 }
 
 StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec,
                                                         unsigned lanes) {
   CORTIQ_RETURN_IF_ERROR(can_build(spec));
-  CORTIQ_ASSIGN_OR_RETURN(formats::R16Format format, formats::r16_format(formats::codec_info(spec.codec), spec.k));
   context.loadDialect<vec::VecDialect>();
   mlir::OpBuilder builder(&context);
   const std::string name = kernel_name(spec);
@@ -107,7 +138,11 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
     mlir::OpBuilder::atBlockEnd(&block).create<vec::ReturnOp>(loc);
   builder.setInsertionPoint(block.getTerminator());
   Emit emit(builder, loc, &block, lanes);
-  build_body(emit, kernel->getArgs(), spec, format);
+  const Frame frame = make_frame(emit, kernel->getArgs(), spec);
+  if (spec.layout == formats::LayoutId::kVerbatim)
+    build_flat(frame, kernel->getArgs());
+  else
+    build_r16(frame, kernel->getArgs(), *formats::r16_format(formats::codec_info(spec.codec), spec.k));
   if (mlir::failed(mlir::verify(kernel->getOperation())))
     return internal_error("the kernel does not verify: " + name);
   return kernel;

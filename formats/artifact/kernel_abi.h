@@ -26,7 +26,9 @@ struct KernelArgs {
   uint64_t act_stride;     ///< from one token's activations to the next
   uint64_t out_stride;     ///< from one token's output row to the next
   uint64_t residual_stride;
-  uint64_t first_row; ///< row index of this call's first row in its tensor; read only by kernels on verbatim layouts
+  // Read only by kernels on verbatim layouts, which find rows by number; they ignore `weights`.
+  uint64_t first_row;   ///< number of this call's first row in its tensor
+  uint64_t tensor_rows; ///< rows of the whole tensor
 };
 
 inline constexpr uint64_t kKernelScratchBytes = 16384;

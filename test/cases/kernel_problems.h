@@ -54,6 +54,22 @@ inline std::vector<KernelProblem> kernel_problems(const formats::Codec& codec, c
           spec.isa = isa;
           problems.push_back({spec, rows == 16 ? 3u : 1u});
         }
+  // Rows that start inside a block exist in the file's own layout only.
+  if (codec.flat)
+    for (uint64_t k : {1, 50, 77})
+      for (uint32_t rows : {16u, 5u, 9u})
+        for (uint32_t tokens : {1u, 2u, 4u}) {
+          codegen::KernelSpec spec;
+          spec.codec = codec.id;
+          spec.layout = formats::LayoutId::kVerbatim;
+          spec.k = k;
+          spec.rows = rows;
+          spec.tokens = tokens;
+          spec.arm = codegen::Arm::kExact;
+          spec.residual = tokens == 2;
+          spec.isa = isa;
+          problems.push_back({spec, rows == 16 ? 3u : 1u});
+        }
   return problems;
 }
 

@@ -134,7 +134,8 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
   const uint64_t floats = data.out_stride / 4;
   std::vector<float> out(floats * spec.tokens + 32, kGuard);
   alignas(64) static thread_local uint8_t scratch[kKernelScratchBytes];
-  const uint64_t tensor_bytes = r16_format(codec_info(spec.codec), spec.k)->tensor_bytes;
+  const bool packed = spec.layout == LayoutId::kR16;
+  const uint64_t tensor_bytes = packed ? r16_format(codec_info(spec.codec), spec.k)->tensor_bytes : 0;
   KernelArgs args{};
   args.tensor = data.weights.data();
   args.weights = data.weights.data() + tensor_bytes;
@@ -147,6 +148,7 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
   args.act_stride = data.act_stride;
   args.out_stride = data.out_stride;
   args.residual_stride = data.out_stride;
+  args.tensor_rows = data.rows;
   kernel(&args);
   std::vector<float> result;
   for (uint64_t i = 0; i < 16; ++i) {
