@@ -1,0 +1,195 @@
+#include "runtime/executor/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+#include "runtime/cpu/limits.h"
+#include "runtime/executor/futex.h"
+
+namespace cortiq::runtime {
+namespace {
+
+constexpr uint32_t kStageBits = 18;
+constexpr uint32_t kStageMask = (1u << kStageBits) - 1;
+// Pauses before a worker parks. A pause is 10 to 50 ns, so this covers a stage's imbalance; between steps it is
+// multiplied to cover the sampling of a token. More workers than CPUs: the others need the core, park at once.
+constexpr unsigned kSpins = 4000;
+constexpr unsigned kSpinsOversubscribed = 16;
+constexpr unsigned kIdleFactor = 4;
+// Blocks a worker takes of a stage, so that a late or slow worker leaves its share to the others.
+constexpr uint64_t kBlocksPerWorker = 4;
+
+uint32_t stage_of(uint32_t phase) {
+  return phase & kStageMask;
+}
+uint32_t next_step(uint32_t phase) {
+  return (phase & ~kStageMask) + (1u << kStageBits);
+}
+
+uint64_t now_ns() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+uint64_t count_calls(const ResolvedProgram& program) {
+  uint64_t calls = 0;
+  for (const Stage& stage : program.stages)
+    calls += stage.calls.size();
+  return calls;
+}
+
+} // namespace
+
+Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile)
+    : program_(program), profile_(profile), cursors_(new Cursor[program.stages.size()]),
+      phase_(static_cast<uint32_t>(program.stages.size())), times_(count_calls(program)), steps_(times_.size()) {
+  threads = std::max(1u, threads);
+  spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : kSpins;
+  scratch_each_ = (program.scratch_bytes + 127) / 64 * 64;
+  scratch_.reset(new uint8_t[scratch_each_ * threads + 64]());
+  scratch_base_ = scratch_.get() + (64 - reinterpret_cast<uintptr_t>(scratch_.get()) % 64) % 64;
+  calls_.reserve(times_.size());
+  stages_.reserve(program.stages.size());
+  // Every thread must exist before the first step: the barrier counts them.
+  for (unsigned i = 1; i < threads; ++i) {
+    try {
+      others_.emplace_back([this, i] { worker(i); });
+    } catch (const std::system_error&) {
+      break; // the standard library reports a refused thread this way only; fewer workers do
+    }
+  }
+}
+
+Executor::~Executor() {
+  stop_.store(true);
+  publish(next_step(phase_.load()) | stage_of(phase_.load()));
+  for (std::thread& thread : others_)
+    thread.join();
+}
+
+void Executor::plan(uint64_t count, uint64_t head_first, uint64_t head_count) {
+  if (count == planned_count_ && head_first == planned_first_ && head_count == planned_heads_)
+    return;
+  planned_count_ = count;
+  planned_first_ = head_first;
+  planned_heads_ = head_count;
+  calls_.clear();
+  stages_.clear();
+  uint64_t index = 0;
+  for (const Stage& stage : program_.stages) {
+    const StepShape shape = stage.head ? StepShape{head_first, head_count, threads()} : StepShape{0, count, threads()};
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), static_cast<uint32_t>(stage.calls.size()), 0, 1};
+    for (const auto& call : stage.calls) {
+      calls_.push_back({call.get(), shape, plan.items, index++});
+      plan.items += shape.count == 0 ? 0 : call->items(shape);
+    }
+    plan.block = std::max<uint64_t>(1, plan.items / (kBlocksPerWorker * threads()));
+    stages_.push_back(plan);
+  }
+}
+
+void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
+  plan(count, head_first, head_count);
+  if (profile_)
+    for (uint64_t& steps : steps_)
+      ++steps;
+  context_ = &context;
+  if (others_.empty()) {
+    for (const StagePlan& stage : stages_)
+      run_items(stage, 0, stage.items, 0);
+    return;
+  }
+  for (size_t i = 0; i < stages_.size(); ++i)
+    cursors_[i].next.store(0, std::memory_order_relaxed);
+  const uint32_t step = next_step(phase_.load(std::memory_order_relaxed));
+  const uint32_t stage = run_serial_stages(0, 0);
+  publish(step | stage);
+  run_stages(step | stage, 0);
+}
+
+void Executor::worker(unsigned index) {
+  uint32_t phase = phase_.load(std::memory_order_acquire);
+  // A thread that starts late may find a step under way: it belongs to it, the barrier waits for every worker.
+  while (true) {
+    if (stage_of(phase) == program_.stages.size()) {
+      const uint32_t next = wait_for_change(phase, spins_ * kIdleFactor);
+      if (stop_.load())
+        return;
+      phase = next;
+      continue;
+    }
+    run_stages(phase, index);
+    phase = phase_.load(std::memory_order_acquire);
+  }
+}
+
+void Executor::run_stages(uint32_t phase, unsigned worker) {
+  const uint32_t step = phase & ~kStageMask;
+  while (stage_of(phase) < program_.stages.size() && (phase & ~kStageMask) == step) {
+    const StagePlan& stage = stages_[stage_of(phase)];
+    std::atomic<uint64_t>& cursor = cursors_[stage_of(phase)].next;
+    for (uint64_t begin; (begin = cursor.fetch_add(stage.block, std::memory_order_relaxed)) < stage.items;)
+      run_items(stage, begin, std::min(begin + stage.block, stage.items), worker);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads()) {
+      arrived_.store(0, std::memory_order_relaxed);
+      phase = step | run_serial_stages(stage_of(phase) + 1, worker);
+      publish(phase);
+    } else {
+      phase = wait_for_change(phase, spins_);
+    }
+  }
+}
+
+uint32_t Executor::run_serial_stages(uint32_t stage, unsigned worker) {
+  for (; stage < stages_.size() && stages_[stage].items <= 1; ++stage)
+    run_items(stages_[stage], 0, stages_[stage].items, worker);
+  return stage;
+}
+
+void Executor::publish(uint32_t phase) {
+  phase_.store(phase, std::memory_order_seq_cst);
+  if (parked_.load(std::memory_order_seq_cst) != 0)
+    futex_wake_all(phase_);
+}
+
+uint32_t Executor::wait_for_change(uint32_t phase, unsigned spins) {
+  for (unsigned i = 0; i < spins; ++i) {
+    if (const uint32_t now = phase_.load(std::memory_order_acquire); now != phase)
+      return now;
+    spin_pause();
+  }
+  parked_.fetch_add(1, std::memory_order_seq_cst);
+  uint32_t now;
+  while ((now = phase_.load(std::memory_order_seq_cst)) == phase)
+    futex_wait(phase_, phase);
+  parked_.fetch_sub(1, std::memory_order_seq_cst);
+  return now;
+}
+
+void Executor::run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker) {
+  uint8_t* scratch = scratch_base_ + worker * scratch_each_;
+  for (uint32_t i = 0; i < stage.calls && begin < end; ++i) {
+    const CallPlan& plan = calls_[stage.first_call + i];
+    const uint64_t next = i + 1 < stage.calls ? calls_[stage.first_call + i + 1].first_item : stage.items;
+    const uint64_t last = std::min(end, next);
+    if (begin >= last)
+      continue;
+    const uint64_t start = profile_ ? now_ns() : 0;
+    plan.call->run(*context_, plan.shape, begin - plan.first_item, last - plan.first_item, scratch);
+    if (profile_)
+      times_[plan.index].fetch_add(now_ns() - start, std::memory_order_relaxed);
+    begin = last;
+  }
+}
+
+std::vector<Executor::CallProfile> Executor::profile() const {
+  std::vector<CallProfile> out;
+  for (const Stage& stage : program_.stages)
+    for (const auto& call : stage.calls)
+      out.push_back({call.get(), times_[out.size()].load(std::memory_order_relaxed), steps_[out.size()]});
+  return out;
+}
+
+} // namespace cortiq::runtime

@@ -1,0 +1,90 @@
+#pragma once
+
+// Walks a resolved program with a persistent pool of workers.
+//
+// A step is one parallel region: all workers go through the stages together. A stage's work items are taken from an
+// atomic cursor in blocks; a barrier ends it, spinning at first and parking in the kernel when the wait is long. The
+// last worker to arrive runs the stages that follow while they have a single item, so small operations between matrix
+// work cost no barrier of their own.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/executor/program.h"
+
+namespace cortiq::runtime {
+
+class Executor {
+public:
+  /// `program` must outlive the executor. Starts threads - 1 threads; fewer when the system refuses one.
+  Executor(const ResolvedProgram& program, unsigned threads, bool profile);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  unsigned threads() const { return static_cast<unsigned>(others_.size()) + 1; }
+
+  /// Runs every stage on `count` tokens; head stages only on tokens [head_first, head_first + head_count).
+  void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
+
+  /// With `profile`: time of a call (its items' times added over workers) and how often it ran since the start.
+  struct CallProfile {
+    const Call* call;
+    uint64_t nanoseconds;
+    uint64_t steps;
+  };
+  std::vector<CallProfile> profile() const;
+  uint64_t scratch_bytes() const { return scratch_each_ * threads(); }
+
+private:
+  struct CallPlan {
+    const Call* call;
+    StepShape shape;
+    uint64_t first_item; ///< in the stage's numbering
+    uint64_t index;      ///< over the program
+  };
+  struct StagePlan {
+    uint32_t first_call, calls;
+    uint64_t items;
+    uint64_t block; ///< items taken at a time
+  };
+  struct alignas(64) Cursor {
+    std::atomic<uint64_t> next{0};
+  };
+
+  void plan(uint64_t count, uint64_t head_first, uint64_t head_count);
+  void worker(unsigned index);
+  uint32_t wait_for_change(uint32_t phase, unsigned spins);
+  void publish(uint32_t phase);
+  uint32_t run_serial_stages(uint32_t stage, unsigned worker);
+  void run_stages(uint32_t phase, unsigned worker);
+  void run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker);
+
+  const ResolvedProgram& program_;
+  const bool profile_;
+  unsigned spins_;
+  uint64_t scratch_each_ = 0;
+  std::unique_ptr<uint8_t[]> scratch_;
+  uint8_t* scratch_base_ = nullptr;
+  std::vector<std::thread> others_;
+
+  std::vector<CallPlan> calls_;
+  std::vector<StagePlan> stages_;
+  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0;
+  std::unique_ptr<Cursor[]> cursors_;
+  const StepContext* context_ = nullptr;
+
+  // High bits: step number; low bits: the stage being run, or the number of stages when the step is done.
+  alignas(64) std::atomic<uint32_t> phase_;
+  alignas(64) std::atomic<uint32_t> arrived_{0};
+  alignas(64) std::atomic<uint32_t> parked_{0};
+  std::atomic<bool> stop_{false};
+
+  std::vector<std::atomic<uint64_t>> times_; ///< nanoseconds by call
+  std::vector<uint64_t> steps_;
+};
+
+} // namespace cortiq::runtime

@@ -1,0 +1,23 @@
+#pragma once
+
+// Waiting on a 32-bit word in the kernel (futex(2)).
+
+#include <atomic>
+#include <cstdint>
+
+namespace cortiq::runtime {
+
+/// Sleeps while `word` holds `expected`; may return early.
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected);
+void futex_wake_all(std::atomic<uint32_t>& word);
+
+/// Tells the core that this is a spin loop.
+inline void spin_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+} // namespace cortiq::runtime

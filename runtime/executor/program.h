@@ -1,0 +1,107 @@
+#pragma once
+
+// The resolved program: a flat list of stages of calls in which every index has become an address or a checked offset.
+// Nothing in it is looked up, checked or allocated while it runs.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cortiq::runtime {
+
+/// A buffer of the arena. Token t's value stands at arena + offset + t * stride.
+struct SlotRef {
+  uint64_t offset = 0;
+  uint64_t stride = 0;
+  uint64_t elements = 0;
+  bool present = false;
+
+  float* f32(uint8_t* arena, uint64_t token) const { return reinterpret_cast<float*>(bytes(arena, token)); }
+  uint8_t* bytes(uint8_t* arena, uint64_t token) const { return arena + offset + token * stride; }
+};
+
+/// Shape of one layer's cache. Keys: [kv_heads][position / 16][k_dim][16], so that sixteen positions' scores are
+/// computed side by side without a horizontal sum; values: [kv_heads][position][v_stride], v_stride = v_dim rounded up
+/// to 16 with zeros behind.
+struct KvShape {
+  uint64_t kv_heads = 0, k_dim = 0, v_dim = 0, window = 0;
+  uint64_t v_stride() const { return (v_dim + 15) / 16 * 16; }
+  uint64_t k_elements(uint64_t positions) const { return (positions + 15) / 16 * 16 * k_dim; } ///< a head
+  uint64_t v_elements(uint64_t positions) const { return positions * v_stride(); }             ///< a head
+};
+
+/// One layer's cache of a session.
+struct KvLayerState {
+  uint8_t* keys = nullptr;
+  uint8_t* values = nullptr;
+};
+
+struct RopeTableRef {
+  std::vector<float> inverse_frequencies;
+  float magnitude = 1;
+};
+
+/// What a step works on; filled by the session, read by every call.
+struct StepContext {
+  uint8_t* arena = nullptr;
+  const uint32_t* tokens = nullptr; ///< ids of the batch
+  uint64_t position = 0;            ///< of the batch's first token
+  bool kv_f16 = false;
+  uint64_t kv_positions = 0; ///< capacity of the cache: the stride of its heads
+  std::span<const KvLayerState> kv;
+  /// A rope table's cosines and sines for the batch: [token][pair] of cos, then the same of sin.
+  std::span<const float* const> rope_cos;
+  std::span<const float* const> rope_sin;
+  /// 1 + index of a layer whose key or value does not fit the cache's type; 0 = none.
+  std::atomic<uint32_t>* kv_overflow = nullptr;
+};
+
+/// Tokens of the batch that a call works on, and how the work is to be cut.
+struct StepShape {
+  uint64_t first = 0;
+  uint64_t count = 0;
+  unsigned threads = 1;
+};
+
+/// What a call is, for people.
+struct CallInfo {
+  std::string name; ///< kernel symbol or op name
+  uint64_t rows = 0, cols = 0;
+  uint64_t weight_bytes = 0; ///< read once a step (more often when the batch is larger than a tile)
+};
+
+/// One call of the program. Immutable; its work items may run in any order, on any worker, at the same time.
+class Call {
+public:
+  virtual ~Call() = default;
+  virtual CallInfo info() const = 0;
+  /// Work items for this shape; at least 1 when count is not 0.
+  virtual uint64_t items(const StepShape& shape) const = 0;
+  /// Runs items [begin, end). `scratch` is the worker's own and has scratch_bytes(), aligned to 64.
+  virtual void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
+                   uint8_t* scratch) const = 0;
+  virtual uint64_t scratch_bytes() const { return 0; }
+};
+
+struct Stage {
+  std::vector<std::unique_ptr<Call>> calls;
+  bool head = false;
+  std::string name;
+};
+
+struct ResolvedProgram {
+  std::vector<Stage> stages;
+  std::vector<KvShape> kv_layers;
+  std::vector<RopeTableRef> rope_tables;
+  SlotRef logits;
+  SlotRef input;            ///< slot 0; what run_vectors() fills when there is no embedding
+  uint64_t arena_bytes = 0; ///< for max_batch tokens
+  uint64_t max_batch = 0;
+  uint64_t embedding_rows = 0; ///< ids below it are legal; 0 = the program has no embedding
+  uint64_t scratch_bytes = 0;  ///< the largest of its calls
+};
+
+} // namespace cortiq::runtime

@@ -1,0 +1,343 @@
+#include "runtime/loader/load.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <sys/mman.h>
+#include <thread>
+#include <utility>
+
+#include "formats/artifact/artifact_hash.h"
+#include "formats/checked_math.h"
+#include "formats/quote.h"
+#include "runtime/cpu/features.h"
+#include "runtime/loader/resolver.h"
+#include "runtime/ops/op.h"
+
+namespace cortiq::runtime {
+namespace {
+
+using formats::ArtifactSection;
+using formats::quote;
+
+// Bounds that no model reaches; they keep damaged numbers away from allocations and index arithmetic.
+constexpr uint64_t kMaxStages = 1 << 17;
+constexpr uint64_t kMaxBatch = 1 << 16;
+constexpr uint64_t kMaxContext = uint64_t{1} << 31;
+constexpr uint64_t kMaxDimension = 1 << 20;
+constexpr uint64_t kMaxElements = uint64_t{1} << 32;
+constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 44;
+constexpr uint32_t kMaxTileTokens = 64;
+constexpr unsigned kVerifierDepth = 16;
+constexpr unsigned kVerifierTables = 1 << 24;
+
+template <class Table>
+StatusOr<const Table*> verified_root(std::span<const uint8_t> bytes, const char* what) {
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kVerifierDepth, kVerifierTables);
+  if (bytes.size() < 16 || bytes.size() > FLATBUFFERS_MAX_BUFFER_SIZE || !verifier.VerifyBuffer<Table>(nullptr))
+    return invalid(std::string("its ") + what + " is damaged (the FlatBuffers verifier refuses it)");
+  return flatbuffers::GetRoot<Table>(bytes.data());
+}
+
+const formats::Codec* find_codec_id(uint16_t id) {
+  for (const formats::Codec& codec : formats::codec_table())
+    if (static_cast<uint16_t>(codec.id) == id)
+      return &codec;
+  return nullptr;
+}
+
+/// Where rows start inside a packed tensor; leaves row_bytes 0 for payloads whose rows do not follow each other.
+Status address_rows(WeightRef& weight) {
+  if (weight.layout == formats::LayoutId::kR16) {
+    CORTIQ_ASSIGN_OR_RETURN(const formats::R16Format format, formats::r16_format(*weight.codec, weight.cols));
+    weight.tensor_bytes = format.tensor_bytes;
+    weight.row_bytes = format.row_bytes();
+  } else if (weight.codec->block_bytes != 0 && !weight.codec->flat && weight.cols % weight.codec->block == 0) {
+    weight.row_bytes = weight.cols / weight.codec->block * weight.codec->block_bytes;
+  }
+  return {};
+}
+
+StatusOr<WeightRef> check_weight(const artifact::Weight& entry) {
+  WeightRef out;
+  out.entry = &entry;
+  const std::string name = "weight " + quote(entry.name()->string_view());
+  out.codec = find_codec_id(entry.codec());
+  if (!out.codec || out.codec->form == formats::DotForm::kNone)
+    return unsupported(name + " has codec " + std::to_string(entry.codec()) + ", which this version does not know");
+  if (entry.layout() > static_cast<uint8_t>(formats::LayoutId::kR16))
+    return unsupported(name + " has layout " + std::to_string(entry.layout()) + ", which this version does not know");
+  out.layout = static_cast<formats::LayoutId>(entry.layout());
+  out.rows = entry.rows();
+  out.cols = entry.cols();
+  if (out.rows == 0 || out.cols == 0 || out.rows > kMaxElements || out.cols > kMaxElements)
+    return invalid(name + " has the shape " + std::to_string(out.rows) + " x " + std::to_string(out.cols));
+  const auto bytes = formats::packed_bytes(*out.codec, out.layout, out.rows, out.cols);
+  if (!bytes.ok())
+    return bytes.status().with_prefix(name);
+  if (*bytes != entry.bytes() || entry.offset() % 64 != 0)
+    return invalid(name + " has " + std::to_string(entry.bytes()) + " bytes at offset " +
+                   std::to_string(entry.offset()) + "; its shape needs " + std::to_string(*bytes) +
+                   " at a multiple of 64");
+  CORTIQ_RETURN_IF_ERROR(address_rows(out).with_prefix(name));
+  return out;
+}
+
+/// Checks the weight table and returns the size its section must have.
+StatusOr<uint64_t> check_weights(const artifact::Manifest& manifest, std::vector<WeightRef>& out) {
+  uint64_t end = 0;
+  for (const artifact::Weight* entry : *manifest.weights()) {
+    CORTIQ_ASSIGN_OR_RETURN(WeightRef weight, check_weight(*entry));
+    const auto weight_end =
+        formats::checked_add(formats::checked_add(entry->offset(), entry->bytes()), formats::kLayoutTailPadding);
+    if (!weight_end || *weight_end > (uint64_t{1} << 62))
+      return invalid("weight " + quote(entry->name()->string_view()) + " ends beyond any file");
+    end = std::max(end, *weight_end);
+    out.push_back(weight);
+  }
+  return end;
+}
+
+Status fill_weights(std::span<WeightRef> weights, std::span<uint8_t> memory, uint64_t seed, unsigned threads) {
+  std::atomic<size_t> cursor{0};
+  std::mutex mutex;
+  Status failure;
+  auto work = [&] {
+    for (size_t i; (i = cursor.fetch_add(1)) < weights.size();) {
+      const WeightRef& w = weights[i];
+      Status status = formats::fill_random(*w.codec, w.layout, w.rows, w.cols, seed + i,
+                                           memory.subspan(w.entry->offset(), w.entry->bytes()));
+      if (std::lock_guard lock(mutex); !status.ok() && failure.ok())
+        failure = status.with_prefix("weight " + quote(w.entry->name()->string_view()));
+    }
+  };
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < threads; ++i)
+    others.emplace_back(work);
+  work();
+  for (std::thread& thread : others)
+    thread.join();
+  return failure;
+}
+
+Status check_weight_hashes(const artifact::Manifest& manifest, std::span<const uint8_t> section,
+                           const ArtifactLoadOptions& options) {
+  const auto* root = manifest.weights_root();
+  const auto* leaves = manifest.weights_leaves();
+  const uint64_t count = formats::ceil_div(section.size(), formats::kWeightLeafBytes);
+  if (count == 0)
+    return {};
+  if (!root || root->size() != sizeof(formats::Hash256) || !leaves ||
+      leaves->size() != count * sizeof(formats::Hash256))
+    return invalid("its manifest lacks the hashes of the weights");
+  const formats::Hash256 top = formats::hash256({leaves->data(), leaves->size()});
+  if (std::memcmp(top.data(), root->data(), top.size()) != 0)
+    return invalid("its hashes of the weights do not match their root");
+  if (!options.verify_weights)
+    return {};
+  const std::vector<uint8_t> found = formats::leaf_hashes(section, options.threads);
+  const auto difference = std::mismatch(found.begin(), found.end(), leaves->data());
+  if (difference.first == found.end())
+    return {};
+  const uint64_t leaf = static_cast<uint64_t>(difference.first - found.begin()) / sizeof(formats::Hash256);
+  return invalid("its weights are damaged between bytes " + std::to_string(leaf * formats::kWeightLeafBytes) + " and " +
+                 std::to_string((leaf + 1) * formats::kWeightLeafBytes) + " of their section; compile the model again");
+}
+
+/// Gives every weight its bytes: from the file, or from memory that is filled here.
+Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, const ArtifactLoadOptions& options) {
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t needed, check_weights(*artifact.manifest, weights));
+  std::span<const uint8_t> section = artifact.file.section(ArtifactSection::kWeights);
+  if (!artifact.manifest->weights_embedded()) {
+    if (!options.fill_seed)
+      return unsupported("it was compiled with --weights=none and can only be measured: cortiq-bench --fill SEED");
+    artifact.filled = FilledWeights(needed);
+    if (artifact.filled.bytes().size() != needed)
+      return io_error("there is no memory for " + std::to_string(needed) + " bytes of weights");
+    CORTIQ_RETURN_IF_ERROR(fill_weights(weights, artifact.filled.bytes(), *options.fill_seed, options.threads));
+    artifact.filled.protect();
+    section = artifact.filled.bytes();
+  } else {
+    if (section.size() < needed)
+      return invalid("its weights section has " + std::to_string(section.size()) + " bytes, its table needs " +
+                     std::to_string(needed));
+    CORTIQ_RETURN_IF_ERROR(check_weight_hashes(*artifact.manifest, section, options));
+  }
+  for (WeightRef& weight : weights)
+    weight.bytes = section.subspan(weight.entry->offset(), weight.entry->bytes());
+  return {};
+}
+
+Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out) {
+  const formats::ArtifactExtent code = artifact.file.header().sections[static_cast<uint32_t>(ArtifactSection::kCode)];
+  for (const artifact::Kernel* entry : *artifact.program_table->kernels()) {
+    const bool inside = entry->offset() >= code.offset &&
+                        formats::range_fits(entry->offset() - code.offset, entry->bytes(), code.bytes);
+    if (!inside || entry->bytes() == 0 || entry->offset() % 64 != 0 || entry->tokens() == 0 ||
+        entry->tokens() > kMaxTileTokens || entry->rows() == 0 || entry->rows() > formats::kRowGroup)
+      return invalid("kernel " + quote(entry->name()->string_view()) +
+                     " lies outside the code or has an impossible tile");
+    out.push_back({entry, reinterpret_cast<formats::KernelFn>(
+                              reinterpret_cast<uintptr_t>(artifact.file.code_at(entry->offset())))});
+  }
+  return {};
+}
+
+uint64_t needed_bytes(const artifact::Buffer& buffer) {
+  return buffer.kind() == artifact::BufferKind::Q8Act ? formats::q8_act_layout(buffer.elements()).bytes
+                                                      : formats::f32_act_bytes(buffer.elements());
+}
+
+Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::vector<SlotRef>& out) {
+  const uint64_t per_token = program.arena_bytes_per_token();
+  const auto arena = formats::checked_mul(per_token, max_batch);
+  if (!arena || *arena > kMaxArenaBytes || per_token == 0 || per_token % 64 != 0)
+    return invalid("its arena of " + std::to_string(per_token) + " bytes a token is impossible");
+  for (const artifact::Buffer* buffer : *program.buffers()) {
+    const std::string name = "slot " + std::to_string(out.size());
+    if (buffer->kind() > artifact::BufferKind::Q8Act)
+      return unsupported(name + " is of a kind that this version does not know");
+    if (buffer->elements() == 0 || buffer->elements() > kMaxElements ||
+        buffer->bytes_per_token() < needed_bytes(*buffer) || buffer->bytes_per_token() % 64 != 0 ||
+        buffer->offset_per_token() % 64 != 0 ||
+        !formats::range_fits(buffer->offset_per_token(), buffer->bytes_per_token(), per_token))
+      return invalid(name + " does not fit its arena");
+    out.push_back({buffer->offset_per_token() * max_batch, buffer->bytes_per_token(), buffer->elements(), true});
+  }
+  if (out.empty())
+    return invalid("its program has no slots");
+  return {};
+}
+
+Status check_tables(const artifact::Program& program, ProgramFacts& facts) {
+  auto dimension = [](uint64_t value) { return value >= 1 && value <= kMaxDimension; };
+  for (const artifact::KvLayer* layer : *program.kv_layers()) {
+    if (!dimension(layer->kv_heads()) || !dimension(layer->k_dim()) || !dimension(layer->v_dim()))
+      return invalid("the cache of layer " + std::to_string(facts.kv_layers.size()) + " has an impossible shape");
+    facts.kv_layers.push_back({layer->kv_heads(), layer->k_dim(), layer->v_dim(), layer->window()});
+  }
+  for (const artifact::RopeTable* table : *program.rope_tables()) {
+    const auto* frequencies = table->inverse_frequencies();
+    if (!dimension(frequencies->size()))
+      return invalid("rope table " + std::to_string(facts.rope_tables.size()) + " has an impossible length");
+    facts.rope_tables.push_back({{frequencies->begin(), frequencies->end()}, table->magnitude()});
+  }
+  return {};
+}
+
+Status resolve_stages(const artifact::Program& program, const Resolver& resolver, ProgramFacts& facts,
+                      std::vector<Stage>& out) {
+  if (program.stages()->size() == 0 || program.stages()->size() > kMaxStages)
+    return invalid("its program has " + std::to_string(program.stages()->size()) + " stages");
+  bool head = false;
+  for (const artifact::Stage* entry : *program.stages()) {
+    Stage stage;
+    stage.head = entry->head();
+    stage.name = entry->name() ? entry->name()->str() : "stage " + std::to_string(out.size());
+    if (head && !stage.head)
+      return invalid("stage " + quote(stage.name) + " stands behind the head");
+    head = stage.head;
+    for (const artifact::Call* call : *entry->calls()) {
+      const auto rows = op_table();
+      const auto row = std::find_if(rows.begin(), rows.end(), [&](const OpRow& r) { return r.op == call->op_type(); });
+      if (row == rows.end())
+        return unsupported("stage " + quote(stage.name) + " has operation " +
+                           std::to_string(static_cast<int>(call->op_type())) + ", which this version does not know");
+      CORTIQ_RETURN_IF_ERROR(
+          row->resolve(*call, resolver, facts, stage.calls).with_prefix("stage " + quote(stage.name)));
+    }
+    if (stage.calls.empty())
+      return invalid("stage " + quote(stage.name) + " has no calls");
+    out.push_back(std::move(stage));
+  }
+  return {};
+}
+
+Status resolve_program(LoadedArtifact& artifact, const ArtifactLoadOptions& options) {
+  const artifact::Manifest& manifest = *artifact.manifest;
+  const artifact::Program& program = *artifact.program_table;
+  if (manifest.max_batch() == 0 || manifest.max_batch() > kMaxBatch || manifest.max_context() == 0 ||
+      manifest.max_context() > kMaxContext || manifest.vocab() == 0)
+    return invalid("its manifest has an impossible batch, context or vocabulary");
+  Resolver resolver;
+  resolver.program = &program;
+  resolver.max_batch = manifest.max_batch();
+  ProgramFacts facts;
+  CORTIQ_RETURN_IF_ERROR(place_weights(artifact, resolver.weights, options));
+  CORTIQ_RETURN_IF_ERROR(check_kernels(artifact, resolver.kernels));
+  CORTIQ_RETURN_IF_ERROR(check_buffers(program, resolver.max_batch, resolver.slots));
+  CORTIQ_RETURN_IF_ERROR(check_tables(program, facts));
+  ResolvedProgram& out = artifact.program;
+  CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, out.stages));
+  CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
+  out.input = resolver.slots[0];
+  if (resolver.is_q8(0))
+    out.input.present = false;
+  out.kv_layers = std::move(facts.kv_layers);
+  out.rope_tables = std::move(facts.rope_tables);
+  out.embedding_rows = facts.embedding_rows;
+  out.max_batch = resolver.max_batch;
+  out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch;
+  for (const Stage& stage : out.stages)
+    for (const auto& call : stage.calls)
+      out.scratch_bytes = std::max(out.scratch_bytes, call->scratch_bytes());
+  return {};
+}
+
+Status check_cpu(const artifact::Manifest& manifest) {
+  std::vector<std::string> features;
+  for (const flatbuffers::String* feature : *manifest.features())
+    features.push_back(feature->str());
+  const Status status = check_features(features, read_cpu_state());
+  if (status.ok())
+    return {};
+  const std::string source = manifest.source_name() ? manifest.source_name()->str() : "MODEL";
+  return unsupported(status.message() + "; compile it for this machine: cortiq-compile " + quote(source) +
+                     " --target native -o OUT.cqa");
+}
+
+Status load_into(LoadedArtifact& artifact, const ArtifactLoadOptions& options) {
+  CORTIQ_ASSIGN_OR_RETURN(artifact.manifest, verified_root<artifact::Manifest>(
+                                                 artifact.file.section(ArtifactSection::kManifest), "manifest"));
+  CORTIQ_ASSIGN_OR_RETURN(artifact.program_table, verified_root<artifact::Program>(
+                                                      artifact.file.section(ArtifactSection::kProgram), "program"));
+  if (options.check_features)
+    CORTIQ_RETURN_IF_ERROR(check_cpu(*artifact.manifest));
+  return resolve_program(artifact, options);
+}
+
+} // namespace
+
+StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options) {
+  CORTIQ_ASSIGN_OR_RETURN(MappedArtifact file, MappedArtifact::open(path));
+  auto out = std::make_unique<LoadedArtifact>(LoadedArtifact{std::move(file), {}, nullptr, nullptr, {}});
+  if (Status status = load_into(*out, options); !status.ok())
+    return status.with_prefix(quote(path));
+  return out;
+}
+
+FilledWeights::FilledWeights(uint64_t bytes) {
+  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (bytes == 0 || address == MAP_FAILED)
+    return;
+  base_ = static_cast<uint8_t*>(address);
+  bytes_ = bytes;
+}
+FilledWeights::FilledWeights(FilledWeights&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+FilledWeights& FilledWeights::operator=(FilledWeights&& other) noexcept {
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+FilledWeights::~FilledWeights() {
+  if (base_)
+    munmap(base_, bytes_);
+}
+void FilledWeights::protect() {
+  if (base_)
+    mprotect(base_, bytes_, PROT_READ);
+}
+
+} // namespace cortiq::runtime

@@ -1,0 +1,53 @@
+#pragma once
+
+// From a mapped artifact to a resolved program.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "formats/artifact/artifact_generated.h"
+#include "formats/status.h"
+#include "runtime/executor/program.h"
+#include "runtime/loader/mapped_artifact.h"
+
+namespace cortiq::runtime {
+
+/// Read-only memory for the weights of an artifact that has none.
+class FilledWeights {
+public:
+  FilledWeights() = default;
+  explicit FilledWeights(uint64_t bytes); ///< zero, writable until protect()
+  FilledWeights(FilledWeights&& other) noexcept;
+  FilledWeights& operator=(FilledWeights&& other) noexcept;
+  ~FilledWeights();
+  std::span<uint8_t> bytes() const { return {base_, bytes_}; } ///< empty when the system refused
+  void protect();
+
+private:
+  uint8_t* base_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// Everything that a model keeps of its artifact.
+struct LoadedArtifact {
+  MappedArtifact file;
+  FilledWeights filled;
+  const artifact::Manifest* manifest = nullptr; ///< inside `file`, verified
+  const artifact::Program* program_table = nullptr;
+  ResolvedProgram program;
+};
+
+struct ArtifactLoadOptions {
+  bool verify_weights = false;
+  std::optional<uint64_t> fill_seed;
+  unsigned threads = 1;       ///< for hashing and filling
+  bool check_features = true; ///< off for tools that only look
+};
+
+/// Opens, verifies and resolves `path`. Nothing of the file is used before it was checked.
+StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options);
+
+} // namespace cortiq::runtime

@@ -1,0 +1,195 @@
+// Before attention: norms of each query and key head, rotary positions, and the append to the layer's cache.
+
+#include "runtime/ops/op.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/ops/attention_prep.cpp"
+#include "hwy/foreach_target.h"
+#include "runtime/ops/quantize-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cortiq::runtime {
+namespace HWY_NAMESPACE {
+
+/// x = x / sqrt(mean(x^2) + eps) [* weight].
+void NormHead(float* x, const float* weight, uint64_t dim, float eps) {
+  const F32 d;
+  const size_t lanes = hn::Lanes(d);
+  auto sums = hn::Zero(d);
+  uint64_t i = 0;
+  for (; i + lanes <= dim; i += lanes)
+    sums = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, x + i), sums);
+  double sum = hn::GetLane(hn::SumOfLanes(d, sums));
+  for (; i < dim; ++i)
+    sum += static_cast<double>(x[i]) * x[i];
+  const float factor = static_cast<float>(1.0 / std::sqrt(sum / static_cast<double>(dim) + eps));
+  for (i = 0; i < dim; ++i)
+    x[i] = x[i] * factor * (weight ? weight[i] : 1.0f);
+}
+
+/// Rotates the pairs (x[i], x[i + pairs]).
+void RotateHead(float* x, const float* cosines, const float* sines, uint64_t pairs) {
+  const F32 d;
+  const size_t lanes = hn::Lanes(d);
+  uint64_t i = 0;
+  for (; i + lanes <= pairs; i += lanes) {
+    const auto a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + i + pairs);
+    const auto c = hn::LoadU(d, cosines + i), s = hn::LoadU(d, sines + i);
+    hn::StoreU(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, x + i);
+    hn::StoreU(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, x + i + pairs);
+  }
+  for (; i < pairs; ++i) {
+    const float a = x[i], b = x[i + pairs];
+    x[i] = a * cosines[i] - b * sines[i];
+    x[i + pairs] = b * cosines[i] + a * sines[i];
+  }
+}
+
+/// Converts `count` values, a multiple of 16, to f16; false when one of them does not fit.
+bool ToF16(const float* x, uint64_t count, uint16_t* out) {
+  const F32 d;
+  const hn::Rebind<hwy::float16_t, F32> dh;
+  const auto limit = hn::Set(d, 65504.0f);
+  bool fits = true;
+  for (uint64_t i = 0; i < count; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    fits = fits && hn::AllTrue(d, hn::Le(hn::Abs(v), limit)); // false for NaN too
+    hn::StoreU(hn::DemoteTo(dh, v), dh, reinterpret_cast<hwy::float16_t*>(out) + i);
+  }
+  return fits;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace cortiq::runtime
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cortiq::runtime {
+namespace {
+
+HWY_EXPORT(NormHead);
+HWY_EXPORT(RotateHead);
+HWY_EXPORT(ToF16);
+
+uint64_t padded(uint64_t count) {
+  return (count + 15) / 16 * 16;
+}
+
+class AttentionPrepCall final : public Call {
+public:
+  CallInfo info() const override { return {"attention_prep", heads + 2 * kv.kv_heads, kv.k_dim, 0}; }
+  uint64_t items(const StepShape& shape) const override { return shape.count; }
+  uint64_t scratch_bytes() const override { return 6 * padded(std::max(kv.k_dim, kv.v_dim)); }
+
+  void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
+           uint8_t* scratch) const override {
+    for (uint64_t token = shape.first + begin; token < shape.first + end; ++token) {
+      float* query = q.f32(step.arena, token);
+      for (uint64_t head = 0; head < heads; ++head)
+        turn(step, token, query + head * kv.k_dim, q_norm);
+      float* key = k.f32(step.arena, token);
+      float* value = v.f32(step.arena, token);
+      for (uint64_t head = 0; head < kv.kv_heads; ++head) {
+        turn(step, token, key + head * kv.k_dim, k_norm);
+        if (v_norm)
+          HWY_DYNAMIC_DISPATCH(NormHead)(value + head * kv.v_dim, nullptr, kv.v_dim, eps);
+        const bool fits =
+            append(step, step.position + token, head, key + head * kv.k_dim, value + head * kv.v_dim, scratch);
+        if (!fits)
+          step.kv_overflow->store(layer + 1, std::memory_order_relaxed);
+      }
+    }
+  }
+
+  SlotRef q, k, v;
+  KvShape kv;
+  uint32_t layer = 0;
+  uint64_t heads = 0;
+  const float* q_norm = nullptr;
+  const float* k_norm = nullptr;
+  float eps = 0;
+  bool norm_after_rope = false, v_norm = false;
+  uint32_t rope = kNoIndex;
+  uint64_t pairs = 0;
+
+private:
+  void turn(const StepContext& step, uint64_t token, float* head, const float* norm) const {
+    if (norm && !norm_after_rope)
+      HWY_DYNAMIC_DISPATCH(NormHead)(head, norm, kv.k_dim, eps);
+    if (rope != kNoIndex)
+      HWY_DYNAMIC_DISPATCH(RotateHead)
+    (head, step.rope_cos[rope] + token * pairs, step.rope_sin[rope] + token * pairs, pairs);
+    if (norm && norm_after_rope)
+      HWY_DYNAMIC_DISPATCH(NormHead)(head, norm, kv.k_dim, eps);
+  }
+
+  /// Stores one head's key and value at `position`; false when a value does not fit the cache.
+  bool append(const StepContext& step, uint64_t position, uint64_t head, const float* key, const float* value,
+              uint8_t* scratch) const {
+    const uint64_t key_at = head * kv.k_elements(step.kv_positions) + position / 16 * 16 * kv.k_dim + position % 16;
+    const uint64_t value_at = head * kv.v_elements(step.kv_positions) + position * kv.v_stride();
+    const KvLayerState& cache = step.kv[layer];
+    if (!step.kv_f16) {
+      auto* keys = reinterpret_cast<float*>(cache.keys) + key_at;
+      for (uint64_t i = 0; i < kv.k_dim; ++i)
+        keys[16 * i] = key[i];
+      std::memcpy(reinterpret_cast<float*>(cache.values) + value_at, value, kv.v_dim * sizeof(float));
+      return true;
+    }
+    auto* wide = reinterpret_cast<float*>(scratch); // the row again, with zeros behind it
+    auto* half = reinterpret_cast<uint16_t*>(wide + padded(std::max(kv.k_dim, kv.v_dim)));
+    bool fits = to_f16(key, kv.k_dim, wide, half);
+    auto* keys = reinterpret_cast<uint16_t*>(cache.keys) + key_at;
+    for (uint64_t i = 0; i < kv.k_dim; ++i)
+      keys[16 * i] = half[i];
+    fits = to_f16(value, kv.v_dim, wide, half) && fits;
+    std::memcpy(reinterpret_cast<uint16_t*>(cache.values) + value_at, half, kv.v_dim * sizeof(uint16_t));
+    return fits;
+  }
+
+  static bool to_f16(const float* x, uint64_t count, float* wide, uint16_t* half) {
+    std::memcpy(wide, x, count * sizeof(float));
+    std::fill(wide + count, wide + padded(count), 0.0f);
+    return HWY_DYNAMIC_DISPATCH(ToF16)(wide, padded(count), half);
+  }
+};
+
+} // namespace
+
+Status resolve_attention_prep(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
+  const artifact::AttentionPrepOp& prep = *op.op_as_AttentionPrepOp();
+  auto call = std::make_unique<AttentionPrepCall>();
+  if (prep.layer() >= facts.kv_layers.size())
+    return invalid("attention_prep: there is no cache layer " + std::to_string(prep.layer()));
+  const KvShape kv = call->kv = facts.kv_layers[prep.layer()];
+  call->layer = prep.layer();
+  call->heads = prep.heads();
+  if (prep.heads() == 0 || prep.heads() % kv.kv_heads != 0 || prep.head_dim() != kv.k_dim)
+    return invalid("attention_prep: " + std::to_string(prep.heads()) + " heads of " + std::to_string(prep.head_dim()) +
+                   " do not fit the cache of layer " + std::to_string(prep.layer()));
+  CORTIQ_ASSIGN_OR_RETURN(call->q, resolver.f32_columns(prep.q(), prep.q_column(), call->heads * kv.k_dim, "queries"));
+  CORTIQ_ASSIGN_OR_RETURN(call->k, resolver.f32_columns(prep.k(), prep.k_column(), kv.kv_heads * kv.k_dim, "keys"));
+  CORTIQ_ASSIGN_OR_RETURN(call->v, resolver.f32_columns(prep.v(), prep.v_column(), kv.kv_heads * kv.v_dim, "values"));
+  if (prep.q_norm() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->q_norm, resolver.vector(prep.q_norm(), kv.k_dim, "query norm"));
+  }
+  if (prep.k_norm() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->k_norm, resolver.vector(prep.k_norm(), kv.k_dim, "key norm"));
+  }
+  if (prep.rope() != kNoIndex) {
+    if (prep.rope() >= facts.rope_tables.size())
+      return invalid("attention_prep: there is no rope table " + std::to_string(prep.rope()));
+    call->pairs = facts.rope_tables[prep.rope()].inverse_frequencies.size();
+    if (2 * call->pairs > kv.k_dim)
+      return invalid("attention_prep: rope table " + std::to_string(prep.rope()) + " is longer than half a head");
+  }
+  call->rope = prep.rope();
+  call->eps = prep.norm_eps();
+  call->norm_after_rope = prep.norm_after_rope();
+  call->v_norm = prep.v_norm();
+  out.push_back(std::move(call));
+  return {};
+}
+
+} // namespace cortiq::runtime
+#endif

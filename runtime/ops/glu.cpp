@@ -1,0 +1,129 @@
+// Gated activation: a = activation(gate) * up, as f32, as q8a, or both.
+
+#include <algorithm>
+
+#include "formats/checked_math.h"
+#include "runtime/ops/op.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "runtime/ops/glu.cpp"
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/foreach_target.h"
+#include "runtime/ops/quantize-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cortiq::runtime {
+namespace HWY_NAMESPACE {
+
+/// x / (1 + exp(-s)): x times the logistic function of s.
+template <class D, class V>
+HWY_INLINE V TimesLogistic(D d, V x, V s) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(s))));
+}
+
+template <class D, class V>
+HWY_INLINE V Activate(D d, V x, artifact::Activation activation) {
+  switch (activation) {
+  case artifact::Activation::Silu:
+    return TimesLogistic(d, x, x);
+  case artifact::Activation::GeluTanh: {
+    // 0.5 x (1 + tanh(u)) = x * logistic(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
+    const auto cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
+    return TimesLogistic(d, x, hn::Mul(cubic, hn::Set(d, 1.5957691216057308f)));
+  }
+  case artifact::Activation::GeluErf: {
+    float lanes[16];
+    hn::StoreU(x, d, lanes);
+    for (size_t i = 0; i < hn::Lanes(d); ++i)
+      lanes[i] = 0.5f * lanes[i] * (1.0f + std::erf(lanes[i] * 0.70710678118654752f));
+    return hn::LoadU(d, lanes);
+  }
+  case artifact::Activation::Relu:
+    return hn::Max(x, hn::Zero(d));
+  }
+  return x;
+}
+
+/// `up` may be null. Rows are readable and `out` writable to a multiple of 16; what stands there is zeroed at the end.
+void GluRange(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float* out) {
+  const F32 d;
+  const size_t lanes = hn::Lanes(d);
+  for (uint64_t i = 0; i < count; i += lanes) {
+    const auto a = Activate(d, hn::LoadU(d, gate + i), activation);
+    hn::StoreU(up ? hn::Mul(a, hn::LoadU(d, up + i)) : a, d, out + i);
+  }
+  zero_tail(out, count);
+}
+
+void QuantizeGlu(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
+  quantize_range(x, begin, end, k, record);
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace cortiq::runtime
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cortiq::runtime {
+namespace {
+
+HWY_EXPORT(GluRange);
+HWY_EXPORT(QuantizeGlu);
+
+constexpr uint64_t kColumns = 2048; // an item's; a multiple of 32
+
+class GluCall final : public Call {
+public:
+  CallInfo info() const override { return {"glu", 1, gate.elements, 0}; }
+  uint64_t items(const StepShape& shape) const override { return shape.count * blocks(); }
+  uint64_t scratch_bytes() const override { return kColumns * sizeof(float); }
+
+  void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
+           uint8_t* scratch) const override {
+    for (uint64_t item = begin; item < end; ++item) {
+      const uint64_t token = shape.first + item / blocks();
+      const uint64_t first = item % blocks() * kColumns;
+      const uint64_t count = std::min(kColumns, gate.elements - first);
+      float* result = out.present ? out.f32(step.arena, token) + first : reinterpret_cast<float*>(scratch);
+      HWY_DYNAMIC_DISPATCH(GluRange)
+      (gate.f32(step.arena, token) + first, up.present ? up.f32(step.arena, token) + first : nullptr, count, activation,
+       result);
+      if (act_out.present)
+        HWY_DYNAMIC_DISPATCH(QuantizeGlu)
+      (result, first, first + count, gate.elements, act_out.bytes(step.arena, token));
+    }
+  }
+
+  SlotRef gate, up, out, act_out;
+  artifact::Activation activation{};
+
+private:
+  uint64_t blocks() const { return formats::ceil_div(gate.elements, kColumns); }
+};
+
+} // namespace
+
+Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
+  const artifact::GluOp& glu = *op.op_as_GluOp();
+  auto call = std::make_unique<GluCall>();
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t n, resolver.slot_elements(glu.gate(), "glu"));
+  CORTIQ_ASSIGN_OR_RETURN(call->gate, resolver.f32_slot(glu.gate(), n, "glu"));
+  if (glu.up() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->up, resolver.f32_slot(glu.up(), n, "glu"));
+  }
+  if (glu.out() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(glu.out(), n, "glu"));
+  }
+  if (glu.act_out() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(glu.act_out(), n, "glu"));
+  }
+  if (glu.activation() > artifact::Activation::Relu)
+    return unsupported("glu: activation " + std::to_string(static_cast<int>(glu.activation())) +
+                       " is not known to this version");
+  call->activation = glu.activation();
+  out.push_back(std::move(call));
+  return {};
+}
+
+} // namespace cortiq::runtime
+#endif

@@ -1,0 +1,162 @@
+// Matrix work: hands row groups and token tiles to the generated kernels.
+
+#include <algorithm>
+#include <string>
+
+#include "formats/artifact/kernel_abi.h"
+#include "formats/checked_math.h"
+#include "formats/quote.h"
+#include "runtime/ops/op.h"
+
+namespace cortiq::runtime {
+namespace {
+
+using formats::KernelArgs;
+using formats::kRowGroup;
+
+// An item's weights stay in the second-level cache while all token tiles pass over them.
+constexpr uint64_t kItemBytes = 96 * 1024;
+// Items a worker gets of each part at least, so that a late worker costs little.
+constexpr uint64_t kItemsPerWorker = 4;
+
+struct Tile {
+  uint32_t tokens;
+  formats::KernelFn function;
+};
+
+/// One part of a MatmulOp: a weight with the kernels for its full groups and for its short last one.
+class MatmulCall final : public Call {
+public:
+  CallInfo info() const override { return {name, weight.rows, weight.cols, weight.bytes.size()}; }
+
+  uint64_t items(const StepShape& shape) const override { return formats::ceil_div(groups(), groups_an_item(shape)); }
+
+  void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
+           uint8_t* scratch) const override {
+    const uint64_t each = groups_an_item(shape);
+    for (uint64_t item = begin; item < end; ++item) {
+      const uint64_t first = item * each;
+      const uint64_t last = std::min(first + each, groups());
+      const uint64_t full_last = std::min(last, full_groups());
+      if (first < full_last)
+        run_tiles(step, shape, full_tiles, first, full_last - first, scratch);
+      if (last > full_groups())
+        run_tiles(step, shape, tail_tiles, full_groups(), 1, scratch);
+    }
+  }
+
+  uint64_t scratch_bytes() const override { return formats::kKernelScratchBytes; }
+
+  WeightRef weight;
+  std::vector<Tile> full_tiles, tail_tiles; // ascending, the first of one token
+  SlotRef input, out, residual;
+  const float* bias = nullptr;
+  std::string name;
+
+private:
+  uint64_t full_groups() const { return weight.rows / kRowGroup; }
+  uint64_t groups() const { return formats::ceil_div(weight.rows, kRowGroup); }
+
+  uint64_t groups_an_item(const StepShape& shape) const {
+    if (shape.threads == 1 && shape.count <= 4)
+      return groups(); // nobody to share with, and no tile passes twice
+    const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / (kRowGroup * weight.row_bytes));
+    const uint64_t by_workers = std::max<uint64_t>(1, groups() / (kItemsPerWorker * shape.threads));
+    return std::min(by_cache, by_workers);
+  }
+
+  void run_tiles(const StepContext& step, const StepShape& shape, const std::vector<Tile>& tiles, uint64_t group,
+                 uint64_t count, uint8_t* scratch) const {
+    const uint64_t row = group * kRowGroup;
+    KernelArgs args;
+    args.weights = weight.bytes.data() + weight.tensor_bytes + row * weight.row_bytes;
+    args.tensor = weight.bytes.data();
+    args.bias = bias ? bias + row : nullptr;
+    args.scratch = scratch;
+    args.groups = count;
+    args.act_stride = input.stride;
+    args.out_stride = out.stride;
+    args.residual_stride = residual.stride;
+    const uint64_t end = shape.first + shape.count;
+    size_t tile = tiles.size() - 1;
+    for (uint64_t token = shape.first; token < end; token += tiles[tile].tokens) {
+      while (tiles[tile].tokens > end - token)
+        --tile;
+      args.act = input.bytes(step.arena, token);
+      args.out = out.f32(step.arena, token) + row;
+      args.residual = residual.present ? residual.f32(step.arena, token) + row : nullptr;
+      tiles[tile].function(&args);
+    }
+  }
+};
+
+Status check_kernel(const artifact::Kernel& kernel, const artifact::MatmulPart& part, const WeightRef& weight,
+                    uint64_t rows, bool q8) {
+  const bool fits = kernel.rows() == rows && kernel.k() == weight.cols &&
+                    kernel.codec() == static_cast<uint16_t>(weight.codec->id) &&
+                    kernel.layout() == static_cast<uint8_t>(weight.layout) &&
+                    kernel.act() == (q8 ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32) &&
+                    kernel.bias() == (part.bias() != kNoIndex) && kernel.residual() == (part.residual() != kNoIndex);
+  if (fits)
+    return {};
+  return invalid("kernel " + formats::quote(kernel.name()->string_view()) + " does not fit weight " +
+                 formats::quote(weight.entry->name()->string_view()));
+}
+
+StatusOr<std::vector<Tile>> tiles_of(const flatbuffers::Vector<uint32_t>& list, const artifact::MatmulPart& part,
+                                     const Resolver& resolver, const WeightRef& weight, uint64_t rows, bool q8) {
+  std::vector<Tile> tiles;
+  for (const uint32_t index : list) {
+    CORTIQ_ASSIGN_OR_RETURN(const KernelRef kernel, resolver.kernel(index, "matmul"));
+    CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, part, weight, rows, q8));
+    if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
+      return invalid("matmul: the kernels do not ascend by tokens");
+    tiles.push_back({kernel.entry->tokens(), kernel.function});
+  }
+  if (tiles.empty() || tiles.front().tokens != 1)
+    return invalid("matmul: weight " + formats::quote(weight.entry->name()->string_view()) + " has no kernel for " +
+                   std::to_string(rows) + " rows and one token");
+  return tiles;
+}
+
+Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, CallList& out) {
+  auto call = std::make_unique<MatmulCall>();
+  CORTIQ_ASSIGN_OR_RETURN(call->weight, resolver.weight(part.weight(), "matmul"));
+  const WeightRef& weight = call->weight;
+  if (weight.row_bytes == 0)
+    return unsupported("matmul: weight " + formats::quote(weight.entry->name()->string_view()) +
+                       " has a layout without row groups");
+  CORTIQ_RETURN_IF_ERROR(resolver.slot_elements(part.input(), "matmul input").status());
+  const bool q8 = resolver.is_q8(part.input());
+  CORTIQ_ASSIGN_OR_RETURN(call->input, q8 ? resolver.q8_slot(part.input(), weight.cols, "matmul input")
+                                          : resolver.f32_slot(part.input(), weight.cols, "matmul input"));
+  CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_columns(part.out(), part.out_column(), weight.rows, "matmul output"));
+  if (part.residual() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(
+        call->residual, resolver.f32_columns(part.residual(), part.residual_column(), weight.rows, "matmul residual"));
+  }
+  if (part.bias() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->bias, resolver.vector(part.bias(), weight.rows, "matmul bias"));
+  }
+  if (weight.rows >= kRowGroup) {
+    CORTIQ_ASSIGN_OR_RETURN(call->full_tiles, tiles_of(*part.kernels(), part, resolver, weight, kRowGroup, q8));
+  }
+  if (weight.rows % kRowGroup != 0) {
+    CORTIQ_ASSIGN_OR_RETURN(call->tail_tiles,
+                            tiles_of(*part.tail_kernels(), part, resolver, weight, weight.rows % kRowGroup, q8));
+  }
+  const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);
+  call->name = resolver.kernels[shown].entry->name()->str();
+  out.push_back(std::move(call));
+  return {};
+}
+
+} // namespace
+
+Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
+  for (const artifact::MatmulPart* part : *op.op_as_MatmulOp()->parts())
+    CORTIQ_RETURN_IF_ERROR(resolve_part(*part, resolver, out));
+  return {};
+}
+
+} // namespace cortiq::runtime

@@ -1,0 +1,46 @@
+#pragma once
+
+// The table of operations: what each op of the schema becomes. An operation lives in one file, which reads and checks
+// its FlatBuffer, and holds its code.
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "formats/artifact/artifact_generated.h"
+#include "formats/status.h"
+#include "runtime/executor/program.h"
+#include "runtime/loader/resolver.h"
+
+namespace cortiq::runtime {
+
+using CallList = std::vector<std::unique_ptr<Call>>;
+
+/// Facts about the whole program that operations contribute to.
+struct ProgramFacts {
+  std::vector<KvShape> kv_layers;
+  std::vector<RopeTableRef> rope_tables;
+  uint64_t embedding_rows = 0; ///< smallest of the program's embeddings; 0 = none
+};
+
+using ResolveOp = Status (*)(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+
+Status resolve_add(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_attention(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_attention_prep(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_embed(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_logits(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_quantize(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+
+struct OpRow {
+  artifact::Op op;
+  ResolveOp resolve;
+};
+
+/// One row an operation.
+std::span<const OpRow> op_table();
+
+} // namespace cortiq::runtime

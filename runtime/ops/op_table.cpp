@@ -1,0 +1,20 @@
+#include "runtime/ops/op.h"
+
+namespace cortiq::runtime {
+
+std::span<const OpRow> op_table() {
+  static constexpr OpRow kTable[] = {
+      {artifact::Op::AddOp, resolve_add},
+      {artifact::Op::AttentionOp, resolve_attention},
+      {artifact::Op::AttentionPrepOp, resolve_attention_prep},
+      {artifact::Op::EmbedOp, resolve_embed},
+      {artifact::Op::GluOp, resolve_glu},
+      {artifact::Op::LogitsOp, resolve_logits},
+      {artifact::Op::MatmulOp, resolve_matmul},
+      {artifact::Op::NormOp, resolve_norm},
+      {artifact::Op::QuantizeOp, resolve_quantize},
+  };
+  return kTable;
+}
+
+} // namespace cortiq::runtime

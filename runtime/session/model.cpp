@@ -1,0 +1,60 @@
+#include "runtime/cpu/limits.h"
+#include "runtime/loader/load.h"
+#include "runtime/session/session.h"
+
+namespace cortiq::runtime {
+namespace {
+
+std::string text(const flatbuffers::String* string) {
+  return string ? string->str() : std::string();
+}
+
+ModelInfo describe(const LoadedArtifact& artifact) {
+  const artifact::Manifest& m = *artifact.manifest;
+  ModelInfo info;
+  info.architecture = text(m.architecture());
+  info.name = text(m.model_name());
+  info.compiler_version = text(m.compiler_version());
+  info.target = text(m.target());
+  info.options = text(m.options());
+  info.source_name = text(m.source_name());
+  for (const flatbuffers::String* feature : *m.features())
+    info.features.push_back(feature->str());
+  info.exact = m.numerics() == artifact::Numerics::Exact;
+  info.kv_f16 = m.kv_f16();
+  info.hidden = m.hidden();
+  info.layers = m.layers();
+  info.vocab = m.vocab();
+  info.token_count = m.token_count();
+  info.max_context = m.max_context();
+  info.trained_context = m.trained_context();
+  info.max_batch = m.max_batch();
+  for (const artifact::Weight* weight : *m.weights())
+    info.weight_bytes += weight->bytes();
+  return info;
+}
+
+} // namespace
+
+Model::~Model() = default;
+
+StatusOr<std::shared_ptr<const Model>> Model::load(const std::string& path, const LoadOptions& options) {
+  ArtifactLoadOptions load;
+  load.verify_weights = options.verify_weights;
+  load.fill_seed = options.fill_seed;
+  if (options.verify_weights || options.fill_seed)
+    load.threads = default_threads(read_cpu_limits());
+  StatusOr<std::unique_ptr<LoadedArtifact>> artifact = load_artifact(path, load);
+  if (!artifact.ok())
+    return artifact.status();
+  std::shared_ptr<Model> model(new Model());
+  model->artifact_ = *std::move(artifact);
+  model->info_ = describe(*model->artifact_);
+  return std::shared_ptr<const Model>(std::move(model));
+}
+
+std::span<const uint8_t> Model::tokenizer() const {
+  return artifact_->file.section(formats::ArtifactSection::kTokenizer);
+}
+
+} // namespace cortiq::runtime

@@ -1,0 +1,244 @@
+#include "runtime/session/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "formats/checked_math.h"
+#include "runtime/cpu/limits.h"
+#include "runtime/executor/executor.h"
+#include "runtime/loader/load.h"
+#include "runtime/session/reserved_memory.h"
+
+namespace cortiq::runtime {
+namespace {
+
+// Attention reads whole blocks of 64 positions.
+constexpr uint64_t kPositionBlock = 64;
+// Logits of many positions at once need room: larger batches gain nothing then.
+constexpr uint64_t kPreferredBatch = 256;
+
+/// Cosines and sines of a batch's positions, one table after the other: [cos, sin][token][pair].
+class RopeState {
+public:
+  RopeState(std::span<const RopeTableRef> tables, uint64_t max_batch) : tables_(tables) {
+    for (const RopeTableRef& table : tables) {
+      values_.emplace_back(2 * max_batch * table.inverse_frequencies.size());
+      cos_.push_back(values_.back().data());
+      sin_.push_back(values_.back().data() + max_batch * table.inverse_frequencies.size());
+    }
+  }
+
+  void fill(uint64_t position, uint64_t count) {
+    for (size_t t = 0; t < tables_.size(); ++t) {
+      const auto& frequencies = tables_[t].inverse_frequencies;
+      float* cosines = values_[t].data();
+      float* sines = cosines + (sin_[t] - cos_[t]);
+      for (uint64_t token = 0; token < count; ++token)
+        for (size_t i = 0; i < frequencies.size(); ++i) {
+          const double angle = static_cast<double>(position + token) * frequencies[i];
+          *cosines++ = static_cast<float>(std::cos(angle)) * tables_[t].magnitude;
+          *sines++ = static_cast<float>(std::sin(angle)) * tables_[t].magnitude;
+        }
+    }
+  }
+
+  std::span<const float* const> cosines() const { return cos_; }
+  std::span<const float* const> sines() const { return sin_; }
+
+private:
+  std::span<const RopeTableRef> tables_;
+  std::vector<std::vector<float>> values_;
+  std::vector<const float*> cos_, sin_;
+};
+
+class ArtifactSession final : public Session {
+public:
+  static StatusOr<std::unique_ptr<Session>> make(std::shared_ptr<const Model> model, const SessionOptions& options) {
+    std::unique_ptr<ArtifactSession> session(new ArtifactSession(std::move(model), options));
+    CORTIQ_RETURN_IF_ERROR(session->reserve());
+    return std::unique_ptr<Session>(std::move(session));
+  }
+
+  uint64_t vocab() const override { return program_.logits.elements; }
+  uint64_t max_context() const override { return max_context_; }
+  uint64_t position() const override { return position_; }
+  uint64_t preferred_batch() const override { return std::min(program_.max_batch, kPreferredBatch); }
+  void rewind(uint64_t position) override { position_ = std::min(position, position_); }
+  unsigned threads() const override { return executor_.threads(); }
+  KvType kv_type() const override { return kv_f16_ ? KvType::kF16 : KvType::kF32; }
+  uint64_t reserved_bytes() const override { return arena_.bytes() + kv_.bytes() + executor_.scratch_bytes(); }
+
+  StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) override {
+    CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
+    const uint64_t start = position_;
+    if (all_logits)
+      collected_.resize(tokens.size() * vocab());
+    std::span<const float> logits;
+    for (uint64_t done = 0; done < tokens.size();) {
+      const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
+      const bool last = done + count == tokens.size();
+      const uint64_t heads = all_logits ? count : last ? 1 : 0;
+      if (Status status = step(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
+        position_ = start;
+        return status;
+      }
+      if (all_logits)
+        for (uint64_t t = 0; t < count; ++t)
+          std::memcpy(collected_.data() + (done + t) * vocab(), program_.logits.f32(arena_.data(), t),
+                      vocab() * sizeof(float));
+      else
+        logits = {program_.logits.f32(arena_.data(), count - 1), vocab()};
+      done += count;
+    }
+    return all_logits ? std::span<const float>(collected_) : logits;
+  }
+
+  StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) override {
+    if (program_.embedding_rows != 0 || !program_.input.present)
+      return invalid("this artifact takes tokens, not vectors");
+    if (tokens == 0 || tokens > program_.max_batch || input.size() != tokens * program_.input.elements)
+      return invalid("the input has " + std::to_string(input.size()) + " values, the artifact takes rows of " +
+                     std::to_string(program_.input.elements) + ", at most " + std::to_string(program_.max_batch));
+    for (uint64_t t = 0; t < tokens; ++t) {
+      float* row = program_.input.f32(arena_.data(), t);
+      std::memcpy(row, input.data() + t * program_.input.elements, program_.input.elements * sizeof(float));
+      std::fill(row + program_.input.elements, row + (program_.input.elements + 15) / 16 * 16, 0.0f);
+    }
+    position_ = 0;
+    CORTIQ_RETURN_IF_ERROR(step({}, tokens, 0, tokens));
+    collected_.resize(tokens * vocab());
+    for (uint64_t t = 0; t < tokens; ++t)
+      std::memcpy(collected_.data() + t * vocab(), program_.logits.f32(arena_.data(), t), vocab() * sizeof(float));
+    return std::span<const float>(collected_);
+  }
+
+  std::vector<std::string> profile_lines(double machine_gbps) const override;
+
+private:
+  ArtifactSession(std::shared_ptr<const Model> model, const SessionOptions& options)
+      : model_(std::move(model)), program_(model_->artifact().program),
+        kv_f16_(options.kv ? *options.kv == KvType::kF16 : model_->info().kv_f16),
+        max_context_(options.max_context != 0 ? options.max_context : model_->info().max_context),
+        rope_(program_.rope_tables, program_.max_batch),
+        executor_(program_, options.threads != 0 ? options.threads : default_threads(read_cpu_limits()),
+                  options.profile) {}
+
+  /// Arena and cache, as address space only.
+  Status reserve() {
+    if (max_context_ > model_->info().max_context)
+      return invalid("a context of " + std::to_string(max_context_) + " positions exceeds the " +
+                     std::to_string(model_->info().max_context) +
+                     " that the artifact was compiled for; compile it with --max-context " +
+                     std::to_string(max_context_));
+    kv_positions_ = (max_context_ + kPositionBlock - 1) / kPositionBlock * kPositionBlock;
+    const uint64_t element = kv_f16_ ? 2 : 4;
+    std::optional<uint64_t> total = 0;
+    std::vector<uint64_t> offsets;
+    for (const KvShape& layer : program_.kv_layers)
+      for (const uint64_t width : {layer.k_dim, layer.v_stride()}) {
+        offsets.push_back(*total);
+        total = formats::checked_add(total, formats::checked_mul(formats::checked_mul(layer.kv_heads, width),
+                                                                 formats::checked_mul(kv_positions_, element)));
+        if (!total || *total > (uint64_t{1} << 46))
+          return io_error("a cache of " + std::to_string(max_context_) + " positions does not fit the address space");
+      }
+    kv_ = ReservedMemory(*total);
+    arena_ = ReservedMemory(program_.arena_bytes);
+    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes)
+      return io_error("there is no address space for " + std::to_string(*total + program_.arena_bytes) +
+                      " bytes of cache and arena; use a smaller --max-context");
+    for (size_t i = 0; i < offsets.size(); i += 2)
+      layers_.push_back({kv_.data() + offsets[i], kv_.data() + offsets[i + 1]});
+    return {};
+  }
+
+  Status check_tokens(std::span<const uint32_t> tokens) const {
+    if (tokens.empty())
+      return invalid("there is no token to run");
+    if (program_.embedding_rows == 0)
+      return invalid("this artifact takes vectors, not tokens");
+    if (tokens.size() > max_context_ - position_)
+      return invalid(std::to_string(position_ + tokens.size()) + " tokens do not fit the context of " +
+                     std::to_string(max_context_));
+    for (const uint32_t id : tokens)
+      if (id >= program_.embedding_rows)
+        return invalid("token id " + std::to_string(id) + " is outside the vocabulary of " +
+                       std::to_string(program_.embedding_rows));
+    return {};
+  }
+
+  Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
+    rope_.fill(position_, count);
+    kv_overflow_.store(0, std::memory_order_relaxed);
+    const StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,      kv_positions_,
+                              layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_};
+    executor_.step(context, count, head_first, head_count);
+    if (const uint32_t layer = kv_overflow_.load(std::memory_order_relaxed); layer != 0)
+      return unsupported(
+          "layer " + std::to_string(layer - 1) +
+          ": a key or value is not finite or beyond 65504, the largest number of the f16 cache; use --kv f32");
+    position_ += count;
+    return {};
+  }
+
+  std::shared_ptr<const Model> model_;
+  const ResolvedProgram& program_;
+  bool kv_f16_;
+  uint64_t max_context_;
+  uint64_t kv_positions_ = 0;
+  uint64_t position_ = 0;
+  ReservedMemory arena_, kv_;
+  std::vector<KvLayerState> layers_;
+  RopeState rope_;
+  std::atomic<uint32_t> kv_overflow_{0};
+  std::vector<float> collected_; // logits of several positions, side by side
+  Executor executor_;
+};
+
+std::vector<std::string> ArtifactSession::profile_lines(double machine_gbps) const {
+  struct Sum {
+    uint64_t calls = 0, nanoseconds = 0, bytes = 0;
+  };
+  std::map<std::string, Sum> sums; // by name and shape
+  for (const Executor::CallProfile& entry : executor_.profile()) {
+    const CallInfo info = entry.call->info();
+    Sum& sum = sums[info.name + " " + std::to_string(info.rows) + "x" + std::to_string(info.cols)];
+    sum.calls += entry.steps;
+    sum.nanoseconds += entry.nanoseconds;
+    sum.bytes += entry.steps * info.weight_bytes;
+  }
+  std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.second.nanoseconds != b.second.nanoseconds ? a.second.nanoseconds > b.second.nanoseconds
+                                                        : a.first < b.first;
+  });
+  std::vector<std::string> lines;
+  for (const auto& [name, sum] : order) {
+    // Work of several threads overlaps: their summed time over their number is the wall time of balanced work.
+    const double seconds = static_cast<double>(sum.nanoseconds) * 1e-9 / threads();
+    const double gbps = seconds > 0 ? static_cast<double>(sum.bytes) * 1e-9 / seconds : 0;
+    char line[160];
+    std::snprintf(line, sizeof(line), "  %llu calls  %.1f MB  %.3f ms  %.2f GB/s",
+                  static_cast<unsigned long long>(sum.calls), static_cast<double>(sum.bytes) * 1e-6, seconds * 1e3,
+                  gbps);
+    std::string text = name + line;
+    if (machine_gbps > 0 && sum.bytes != 0) {
+      std::snprintf(line, sizeof(line), "  %.0f%% of %.1f", 100 * gbps / machine_gbps, machine_gbps);
+      text += line;
+    }
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
+} // namespace
+
+StatusOr<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions& options) {
+  return ArtifactSession::make(std::move(model), options);
+}
+
+} // namespace cortiq::runtime
