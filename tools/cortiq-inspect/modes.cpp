@@ -8,6 +8,9 @@ std::span<const Mode* const> modes() {
       &kVerifyMode,
       &kTensorMode,
       &kDecodeMode,
+      &kTokenizeMode,
+      &kDetokenizeMode,
+      &kRenderMode,
   };
   return kModes;
 }

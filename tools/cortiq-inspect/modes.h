@@ -7,8 +7,11 @@
 namespace cortiq::inspect {
 
 extern const Mode kDecodeMode;
+extern const Mode kDetokenizeMode;
 extern const Mode kListMode;
+extern const Mode kRenderMode;
 extern const Mode kTensorMode;
+extern const Mode kTokenizeMode;
 extern const Mode kVerifyMode;
 
 /// All modes, in the order of the help; the one without a flag comes first.

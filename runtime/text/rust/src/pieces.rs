@@ -7,12 +7,24 @@ use serde_json::Value as Json;
 
 enum Step {
     ByteLevel,
-    Replace { pattern: String, content: String },
+    Replace {
+        pattern: String,
+        content: String,
+    },
     ByteFallback,
-    Metaspace { replacement: char, drop_first: bool },
-    WordPiece { prefix: String, cleanup: bool },
+    Metaspace {
+        replacement: char,
+        drop_first: bool,
+    },
+    WordPiece {
+        prefix: String,
+        cleanup: bool,
+    },
     /// After Fuse: cut up to `count` times `content` from the start of the text.
-    StripStart { content: char, count: usize },
+    StripStart {
+        content: char,
+        count: usize,
+    },
 }
 
 pub struct PieceDecoder {
@@ -122,7 +134,8 @@ fn collect(decoder: &Json, steps: &mut Vec<Step>, fused: &mut bool) -> bool {
         Some("Metaspace") if !*fused => {
             let scheme = decoder.get("prepend_scheme").and_then(Json::as_str);
             let drop_first = scheme.map_or_else(|| flag("add_prefix_space", true), |scheme| scheme != "never");
-            steps.push(Step::Metaspace { replacement: text("replacement").chars().next().unwrap_or('▁'), drop_first });
+            steps
+                .push(Step::Metaspace { replacement: text("replacement").chars().next().unwrap_or('▁'), drop_first });
             true
         }
         Some("WordPiece") if !*fused => {
