@@ -85,18 +85,21 @@ private:
   }
 
   // Each returns null, or what it would have accepted.
+  static const char* convert(const Json& value, uint64_t& out) {
+    // Parsed numbers are unsigned unless negative; those set by code are signed.
+    const bool negative = value.is_number_integer() && !value.is_number_unsigned() && value.get<int64_t>() < 0;
+    if (!value.is_number_integer() || negative)
+      return "an unsigned integer";
+    out = value.get<uint64_t>();
+    return nullptr;
+  }
   static const char* convert(const Json& value, uint32_t& out) {
     // Nothing in a model counts higher; the bound keeps products of two such numbers inside 64 bits.
     constexpr uint64_t kLargest = uint64_t{1} << 31;
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > kLargest)
+    uint64_t wide = 0;
+    if (convert(value, wide) != nullptr || wide > kLargest)
       return "an integer from 0 to 2147483648";
-    out = static_cast<uint32_t>(value.get<uint64_t>());
-    return nullptr;
-  }
-  static const char* convert(const Json& value, uint64_t& out) {
-    if (!value.is_number_unsigned())
-      return "an unsigned integer";
-    out = value.get<uint64_t>();
+    out = static_cast<uint32_t>(wide);
     return nullptr;
   }
   static const char* convert(const Json& value, double& out) {
