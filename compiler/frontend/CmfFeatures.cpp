@@ -1,0 +1,88 @@
+// What a CMF file can hold and this compiler does not build: each is refused by its name, before anything is built.
+
+#include "compiler/frontend/CmfFrontend.h"
+#include "formats/quote.h"
+
+namespace cortiq::compiler {
+
+using formats::CmfArch;
+using formats::CmfFile;
+using formats::CmfLayerType;
+
+namespace {
+
+struct Feature {
+  std::string_view word; ///< how the message calls it
+  bool (*present)(const CmfFile&);
+};
+
+constexpr Feature kFileFeatures[] = {
+    {"skills", [](const CmfFile& f) { return !f.skills().empty(); }},
+    {"task masks", [](const CmfFile& f) { return f.masks().has_value(); }},
+    {"multi-head latent attention (arch.mla)", [](const CmfFile& f) { return f.arch().mla.has_value(); }},
+    {"a mixture of experts (arch.moe)", [](const CmfFile& f) { return f.arch().moe.has_value(); }},
+    {"a hierarchical head (arch.head_clusters)", [](const CmfFile& f) { return f.arch().head_clusters.has_value(); }},
+    {"looped layers (arch.num_loops)", [](const CmfFile& f) { return f.arch().num_loops != 1; }},
+    {"heads of another size in global layers (arch.global_head_dim)",
+     [](const CmfFile& f) { return f.arch().global_head_dim || f.arch().num_global_kv_heads; }},
+    {"the activation 'situ'", [](const CmfFile& f) { return f.arch().hidden_act == "situ"; }},
+    {"the activation 'swigluoai'", [](const CmfFile& f) { return f.arch().hidden_act == "swigluoai"; }},
+};
+
+// Suffixes of a layer's tensors that change what the layer computes.
+struct TensorFeature {
+  std::string_view suffix;
+  std::string_view word;
+};
+
+constexpr TensorFeature kTensorFeatures[] = {
+    {"layer_scalar", "a scaled layer output"},
+    {"mlp.down_proj.tube1.weight", "task tubes"},
+    {"mlp.experts.0.gate_proj.weight", "a mixture of experts"},
+    {"mlp.gate.weight", "a mixture of experts"},
+    {"mlp.gate_proj.tube1.weight", "task tubes"},
+    {"self_attn.g_proj.weight", "a projected attention gate"},
+    {"self_attn.kv_b_proj.weight", "multi-head latent attention"},
+    {"self_attn.sink_k.weight", "bounded attention"},
+};
+
+// Names whose files have a layer stack, or arithmetic, of their own.
+constexpr std::string_view kDedicatedArchitectures[] = {"deepseek_v4", "deepseek_v41",  "flint",
+                                                        "lfm3",        "minimax_m3_vl", "spark2_5"};
+
+} // namespace
+
+Status refuseCmfFeatures(const CmfFile& file) {
+  const CmfArch& arch = file.arch();
+  auto refuse = [&](const std::string& what) {
+    return unsupported(file.path() + ": the model has " + what + ", which this compiler does not build");
+  };
+  if (!file.find("model.embed_tokens.weight"))
+    return invalid(file.path() + ": there is no tensor 'model.embed_tokens.weight', so this is no decoder");
+  for (std::string_view name : kDedicatedArchitectures)
+    if (arch.arch_name == name)
+      return unsupported(file.path() + ": architecture " + formats::quote(arch.arch_name) +
+                         " has a layer stack of its own, which this compiler does not build");
+  if (!arch.family_blocks.empty())
+    return refuse("a block 'arch." + arch.family_blocks[0] + "'");
+  for (const Feature& feature : kFileFeatures)
+    if (feature.present(file))
+      return refuse(std::string(feature.word));
+  for (size_t i = 0; i < arch.layer_types.size(); ++i) {
+    const CmfLayerType type = arch.layer_types[i];
+    if (type != CmfLayerType::kFullAttention && type != CmfLayerType::kSlidingAttention)
+      return refuse("layers of type " + std::string(formats::cmf_layer_type_name(type)) + " (layer " +
+                    std::to_string(i) + ")");
+  }
+  for (const formats::Tensor& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    if (!name.starts_with("model.layers."))
+      continue;
+    for (const TensorFeature& feature : kTensorFeatures)
+      if (name.ends_with(feature.suffix) && name[name.size() - feature.suffix.size() - 1] == '.')
+        return refuse(std::string(feature.word) + " (tensor " + formats::quote(name) + ")");
+  }
+  return {};
+}
+
+} // namespace cortiq::compiler

@@ -1,0 +1,318 @@
+#include "compiler/frontend/CmfFrontend.h"
+
+#include <cmath>
+
+#include "compiler/frontend/RopeTables.h"
+#include "formats/quote.h"
+
+namespace cortiq::compiler {
+
+using formats::CmfArch;
+using formats::CmfFile;
+using formats::CmfLayerType;
+using formats::Tensor;
+
+namespace {
+
+// Reads one file into a description. Every failure is prefixed with the file's name by describeCmf().
+class CmfDescriber {
+public:
+  explicit CmfDescriber(const CmfFile& file) : file_(file), arch_(file.arch()) {}
+
+  StatusOr<ModelDescription> describe() {
+    CORTIQ_RETURN_IF_ERROR(checkSizes());
+    CORTIQ_RETURN_IF_ERROR(describeNumbers());
+    CORTIQ_RETURN_IF_ERROR(describeRopes());
+    CORTIQ_RETURN_IF_ERROR(describeEnds());
+    for (int64_t i = 0; i < arch_.num_layers; ++i)
+      CORTIQ_RETURN_IF_ERROR(describeLayer(i));
+    return std::move(model_);
+  }
+
+private:
+  Status checkSizes() {
+    struct Size {
+      const char* name;
+      uint32_t value;
+    };
+    for (const Size& size :
+         {Size{"hidden_size", arch_.hidden_size}, Size{"num_layers", arch_.num_layers},
+          Size{"num_attention_heads", arch_.num_attention_heads}, Size{"num_kv_heads", arch_.num_kv_heads},
+          Size{"head_dim", arch_.head_dim}, Size{"vocab_size", arch_.vocab_size},
+          Size{"max_position_embeddings", arch_.max_position_embeddings}})
+      if (size.value == 0 || size.value > kMaxModelSize)
+        return invalid(std::string("arch.") + size.name + " is " + std::to_string(size.value) +
+                       ", which no model can have");
+    if (arch_.num_layers > file_.tensors().size())
+      return invalid("arch.num_layers is " + std::to_string(arch_.num_layers) + ", but the file has only " +
+                     std::to_string(file_.tensors().size()) + " tensors");
+    for (const auto* list : {&arch_.attention_heads_per_layer, &arch_.kv_heads_per_layer})
+      if (*list && (*list)->size() != arch_.num_layers)
+        return invalid(std::string(list == &arch_.kv_heads_per_layer ? "arch.kv_heads_per_layer"
+                                                                     : "arch.attention_heads_per_layer") +
+                       " has " + std::to_string((*list)->size()) + " entries for " + std::to_string(arch_.num_layers) +
+                       " layers");
+    return {};
+  }
+
+  Status describeNumbers() {
+    model_.architecture = arch_.arch_name;
+    model_.hidden = arch_.hidden_size;
+    model_.vocab = arch_.vocab_size;
+    model_.trainedContext = arch_.max_position_embeddings;
+    model_.eps = arch_.rms_norm_eps;
+    model_.unitOffsetNorms = arch_.norm_style == formats::CmfNormStyle::kGemma;
+    // Any other word runs as silu (specification 1.5).
+    if (arch_.hidden_act == "gelu_tanh")
+      model_.activation = cmf::Activation::gelu_tanh;
+    else if (arch_.hidden_act == "gelu")
+      model_.activation = cmf::Activation::gelu;
+    model_.embedScale = arch_.embed_multiplier;
+    model_.attentionScale = 1 / std::sqrt(arch_.query_pre_attn_scalar.value_or(arch_.head_dim));
+    model_.attentionSoftcap = arch_.attn_logit_softcapping.value_or(0);
+    model_.finalSoftcap = arch_.final_logit_softcapping.value_or(0);
+    model_.logitScale = arch_.logit_multiplier.value_or(1);
+    model_.qkNormAfterRope = arch_.qk_norm_after_rope;
+    model_.valueNorm = arch_.attn_v_norm;
+    struct Number {
+      const char* name;
+      double value;
+      bool ok;
+    };
+    auto positive = [](double x) { return std::isfinite(x) && x > 0; };
+    auto cap = [](double x) { return std::isfinite(x) && x >= 0; };
+    for (const Number& n :
+         {Number{"rms_norm_eps", model_.eps, cap(model_.eps)},
+          Number{"rope_theta", arch_.rope_theta, positive(arch_.rope_theta)},
+          Number{"query_pre_attn_scalar", arch_.query_pre_attn_scalar.value_or(1), positive(model_.attentionScale)},
+          Number{"attn_logit_softcapping", model_.attentionSoftcap, cap(model_.attentionSoftcap)},
+          Number{"final_logit_softcapping", model_.finalSoftcap, cap(model_.finalSoftcap)},
+          Number{"embed_multiplier", model_.embedScale, std::isfinite(model_.embedScale)},
+          Number{"logit_multiplier", model_.logitScale, std::isfinite(model_.logitScale)}})
+      if (!n.ok)
+        return invalid(std::string("arch.") + n.name + " is " + std::to_string(n.value) + ", which makes no sense");
+    return {};
+  }
+
+  static StatusOr<int64_t> rotatedDims(const char* name, int64_t headDim, double factor) {
+    if (!std::isfinite(factor) || factor < 0 || factor > 1)
+      return invalid(std::string("arch.") + name + " is " + std::to_string(factor) + ", not within 0 and 1");
+    // An odd count has no last pair.
+    return std::max<int64_t>(2, static_cast<int64_t>(std::floor(headDim * factor))) / 2 * 2;
+  }
+
+  // ropes[0] is the table of global layers, ropes[1] that of local ones.
+  Status describeRopes() {
+    if (arch_.head_dim < 2)
+      return invalid("arch.head_dim is " + std::to_string(arch_.head_dim) + ", too small to rotate");
+    CORTIQ_ASSIGN_OR_RETURN(const int64_t dims,
+                            rotatedDims("partial_rotary_factor", arch_.head_dim, arch_.partial_rotary_factor));
+    std::vector<double> global = plainFrequencies(arch_.rope_theta, dims);
+    double magnitude = 1;
+    if (arch_.yarn) {
+      const formats::CmfYarn& yarn = *arch_.yarn;
+      if (!(yarn.factor > 0) || yarn.original_max_position_embeddings == 0 || !(yarn.beta_fast > 0) ||
+          !(yarn.beta_slow > 0) || !std::isfinite(yarn.attention_factor))
+        return invalid("arch.yarn has a factor, context or beta that is not positive");
+      applyYarn(global, arch_.rope_theta,
+                {.factor = yarn.factor,
+                 .originalContext = static_cast<double>(yarn.original_max_position_embeddings),
+                 .betaFast = yarn.beta_fast,
+                 .betaSlow = yarn.beta_slow},
+                YarnClamp::kCmf);
+      magnitude = yarn.attention_factor;
+    }
+    if (arch_.global_partial_rotary_factor && *arch_.global_partial_rotary_factor != 1) {
+      if (arch_.yarn || arch_.partial_rotary_factor != 1)
+        return invalid("arch.global_partial_rotary_factor does not go together with yarn or partial_rotary_factor");
+      CORTIQ_ASSIGN_OR_RETURN(const int64_t turning, rotatedDims("global_partial_rotary_factor", arch_.head_dim,
+                                                                 *arch_.global_partial_rotary_factor));
+      std::fill(global.begin() + turning / 2, global.end(), 0.0);
+    }
+    CORTIQ_ASSIGN_OR_RETURN(const int64_t localDims,
+                            rotatedDims("local_partial_rotary_factor", arch_.head_dim,
+                                        arch_.local_partial_rotary_factor.value_or(arch_.partial_rotary_factor)));
+    const int64_t localWidth = hasExplicitWindows() ? localDims : dims;
+    std::vector<double> local;
+    if (arch_.rope_local_base_freq) {
+      if (!(*arch_.rope_local_base_freq > 0))
+        return invalid("arch.rope_local_base_freq is not positive");
+      local = plainFrequencies(*arch_.rope_local_base_freq, localWidth);
+    }
+    if (arch_.rope_freq_factors) {
+      if (arch_.rope_freq_factors->size() != global.size())
+        return invalid("arch.rope_freq_factors has " + std::to_string(arch_.rope_freq_factors->size()) +
+                       " entries for " + std::to_string(global.size()) + " rotated pairs");
+      for (double factor : *arch_.rope_freq_factors)
+        if (!std::isfinite(factor) || factor == 0)
+          return invalid("arch.rope_freq_factors has an entry that is zero or not finite");
+      divideFrequencies(global, *arch_.rope_freq_factors);
+    }
+    if (local.empty()) {
+      local = global;
+      local.resize(std::min<size_t>(localWidth / 2, global.size()));
+    }
+    model_.ropes = {{toFloats(global), static_cast<float>(magnitude)}, {toFloats(local), 1}};
+    return {};
+  }
+
+  bool hasExplicitWindows() const {
+    for (CmfLayerType type : arch_.layer_types)
+      if (type == CmfLayerType::kSlidingAttention)
+        return true;
+    return false;
+  }
+
+  bool isLocal(int64_t layer) const {
+    if (hasExplicitWindows())
+      return arch_.layer_type(layer) == CmfLayerType::kSlidingAttention;
+    if (!arch_.sliding_window || !arch_.sliding_window_pattern)
+      return false;
+    return (layer + 1) % std::max<uint32_t>(*arch_.sliding_window_pattern, 1) != 0;
+  }
+
+  // A tensor that the model cannot do without.
+  StatusOr<const Tensor*> require(const std::string& name) const {
+    if (const Tensor* tensor = file_.find(name))
+      return tensor;
+    return invalid("tensor " + formats::quote(name) + " is missing");
+  }
+
+  Status matrix(const std::string& name, int64_t rows, int64_t cols) {
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
+    return addWeight(model_, name, {tensor, {rows, cols}});
+  }
+
+  Status vector(const std::string& name, int64_t size) {
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
+    return addWeight(model_, name, {tensor, {size}});
+  }
+
+  Status optionalVector(const std::string& name, int64_t size) {
+    return file_.find(name) ? vector(name, size) : Status();
+  }
+
+  // A matrix with one row a token; rows beyond the vocabulary are dropped.
+  Status tokenMatrix(const std::string& name) {
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
+    const uint64_t rows = tensor->shape.size() == 2 ? tensor->shape[0] : 0;
+    if (rows < static_cast<uint64_t>(model_.vocab) || rows > static_cast<uint64_t>(kMaxModelSize))
+      return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) +
+                     ", but arch.vocab_size is " + std::to_string(model_.vocab));
+    return addWeight(model_, name, {tensor, {model_.vocab, model_.hidden}}, static_cast<int64_t>(rows));
+  }
+
+  Status describeEnds() {
+    CORTIQ_RETURN_IF_ERROR(tokenMatrix("model.embed_tokens.weight"));
+    CORTIQ_RETURN_IF_ERROR(vector("model.norm.weight", model_.hidden));
+    if (file_.find("lm_head.weight"))
+      return tokenMatrix("lm_head.weight");
+    if (!arch_.tie_word_embeddings)
+      return invalid("tensor 'lm_head.weight' is missing, and arch.tie_word_embeddings does not say that the "
+                     "embedding stands in for it");
+    return {};
+  }
+
+  Status describeLayer(int64_t i) {
+    auto name = [&](std::string_view suffix) { return layerName(i, suffix); };
+    LayerDescription layer;
+    layer.heads = arch_.attention_heads_per_layer ? (*arch_.attention_heads_per_layer)[i] : arch_.num_attention_heads;
+    layer.kvHeads = arch_.kv_heads_per_layer ? (*arch_.kv_heads_per_layer)[i] : arch_.num_kv_heads;
+    layer.headDim = arch_.head_dim;
+    layer.vDim = arch_.v_head_dim.value_or(arch_.head_dim);
+    if (layer.kvHeads == 0 || layer.heads == 0 || layer.heads % layer.kvHeads != 0 || layer.heads > kMaxModelSize)
+      return invalid("layer " + std::to_string(i) + " has " + std::to_string(layer.heads) + " heads and " +
+                     std::to_string(layer.kvHeads) + " key/value heads, which do not divide them");
+    if (layer.vDim == 0 || layer.vDim > layer.headDim)
+      return invalid("arch.v_head_dim is " + std::to_string(layer.vDim) + ", not within 1 and the head size " +
+                     std::to_string(layer.headDim));
+    if (isLocal(i)) {
+      layer.rope = 1;
+      if (!arch_.sliding_window || *arch_.sliding_window == 0)
+        return invalid("layer " + std::to_string(i) + " has a sliding window, but arch.sliding_window is missing");
+      layer.window = std::min<int64_t>(*arch_.sliding_window, kMaxModelSize);
+    }
+    CORTIQ_RETURN_IF_ERROR(vector(name("input_layernorm.weight"), model_.hidden));
+    CORTIQ_RETURN_IF_ERROR(vector(name("post_attention_layernorm.weight"), model_.hidden));
+    if (file_.find(name("pre_feedforward_layernorm.weight"))) {
+      CORTIQ_RETURN_IF_ERROR(vector(name("pre_feedforward_layernorm.weight"), model_.hidden));
+      CORTIQ_RETURN_IF_ERROR(vector(name("post_feedforward_layernorm.weight"), model_.hidden));
+    }
+    CORTIQ_RETURN_IF_ERROR(describeAttention(i, layer));
+    model_.layers.push_back(layer);
+    return describeFeedForward(i);
+  }
+
+  Status describeAttention(int64_t i, const LayerDescription& layer) {
+    auto name = [&](std::string_view suffix) { return layerName(i, "self_attn." + std::string(suffix)); };
+    struct Part {
+      std::string name;
+      int64_t rows;
+    };
+    const Part parts[] = {{name("q_proj"), layer.heads * layer.headDim},
+                          {name("k_proj"), layer.kvHeads * layer.headDim},
+                          {name("v_proj"), layer.kvHeads * layer.vDim}};
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* q, require(parts[0].name + ".weight"));
+    if (q->shape.size() == 2 && q->shape[0] == 2 * static_cast<uint64_t>(parts[0].rows))
+      return unsupported("tensor " + formats::quote(q->name) +
+                         " holds a gate beside its queries, which this compiler does not build");
+    bool biased = true;
+    for (const Part& part : parts) {
+      CORTIQ_RETURN_IF_ERROR(matrix(part.name + ".weight", part.rows, model_.hidden));
+      biased = biased && file_.find(part.name + ".bias");
+    }
+    // Used only when all three exist (specification 3.1).
+    if (biased)
+      for (const Part& part : parts)
+        CORTIQ_RETURN_IF_ERROR(vector(part.name + ".bias", part.rows));
+    CORTIQ_RETURN_IF_ERROR(optionalVector(name("q_norm.weight"), layer.headDim));
+    CORTIQ_RETURN_IF_ERROR(optionalVector(name("k_norm.weight"), layer.headDim));
+    CORTIQ_RETURN_IF_ERROR(describeSinks(i, layer.heads));
+    return matrix(name("o_proj.weight"), model_.hidden, layer.heads * layer.vDim);
+  }
+
+  Status describeSinks(int64_t i, int64_t heads) {
+    for (const char* suffix : {"self_attn.sinks", "self_attn.attention_sink_bias", "self_attn.softmax_offset"}) {
+      const Tensor* tensor = file_.find(layerName(i, suffix));
+      if (!tensor)
+        continue;
+      CORTIQ_RETURN_IF_ERROR(addWeight(model_, layerName(i, "self_attn.sinks"), {tensor, {heads}}));
+      CORTIQ_ASSIGN_OR_RETURN(const std::vector<float> values, formats::decode_tensor(*tensor));
+      for (float value : values)
+        if (!std::isfinite(value))
+          return invalid("tensor " + formats::quote(tensor->name) + " has a value that is not finite");
+      return {};
+    }
+    return {};
+  }
+
+  // The width is that of the tensors: pruned files have layers narrower than arch.intermediate_size.
+  Status describeFeedForward(int64_t i) {
+    auto name = [&](std::string_view suffix) { return layerName(i, "mlp." + std::string(suffix)); };
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* gate, require(name("gate_proj.weight")));
+    const uint64_t width = gate->shape.size() == 2 ? gate->shape[0] : 0;
+    if (width == 0 || width > static_cast<uint64_t>(kMaxModelSize))
+      return invalid("tensor " + formats::quote(gate->name) + " has shape " + formats::shape_text(gate->shape) +
+                     ", which no feed-forward block can have");
+    CORTIQ_RETURN_IF_ERROR(matrix(name("gate_proj.weight"), static_cast<int64_t>(width), model_.hidden));
+    CORTIQ_RETURN_IF_ERROR(matrix(name("up_proj.weight"), static_cast<int64_t>(width), model_.hidden));
+    return matrix(name("down_proj.weight"), model_.hidden, static_cast<int64_t>(width));
+  }
+
+  const CmfFile& file_;
+  const CmfArch& arch_;
+  ModelDescription model_;
+};
+
+} // namespace
+
+StatusOr<ModelDescription> describeCmf(const CmfFile& file) {
+  CORTIQ_RETURN_IF_ERROR(file.check_runnable());
+  CORTIQ_RETURN_IF_ERROR(refuseCmfFeatures(file));
+  StatusOr<ModelDescription> model = CmfDescriber(file).describe();
+  if (!model.ok())
+    return model.status().with_prefix(file.path());
+  return model;
+}
+
+} // namespace cortiq::compiler

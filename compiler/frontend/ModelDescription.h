@@ -1,0 +1,87 @@
+#pragma once
+
+// A model as every front end describes it: canonical tensor names (CMF specification 3.1), plain numbers, no container.
+// The decoder builder turns it into IR without knowing which file it came from.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dialects/CMF/IR/CMF.h"
+#include "formats/tensor.h"
+
+namespace cortiq::compiler {
+
+/// One weight: the file's tensor, and which of its rows in which order (see #cmf.rows).
+struct WeightRef {
+  const formats::Tensor* tensor = nullptr;
+  std::vector<int64_t> shape; ///< {rows, cols} or {values}, of the weight, not of the tensor
+  int64_t first = 0;          ///< first row of the tensor that is taken
+  int64_t deinterleave = 0;   ///< head size whose neighbouring rotary pairs become half-split ones; 0 = none
+};
+
+/// A table of rotary frequencies; empty where a layer does not rotate.
+struct RopeTable {
+  std::vector<float> inverseFrequencies;
+  float magnitude = 1;
+
+  bool operator==(const RopeTable&) const = default;
+};
+
+/// What differs from layer to layer.
+struct LayerDescription {
+  int64_t heads = 0;
+  int64_t kvHeads = 0;
+  int64_t headDim = 0;
+  int64_t vDim = 0;
+  std::optional<int64_t> window; ///< keys seen, the current one included
+  size_t rope = 0;               ///< index into ModelDescription::ropes
+};
+
+/// A dense decoder. Sizes are positive and below kMaxModelSize; every weight fits them.
+struct ModelDescription {
+  std::string architecture; ///< "llama", "qwen2", …, as the file has it
+  std::string name;         ///< the file's own title, or empty
+  int64_t hidden = 0;
+  int64_t vocab = 0;
+  int64_t trainedContext = 0;
+
+  double eps = 0;
+  bool unitOffsetNorms = false; ///< norm factor 1 + w
+  cmf::Activation activation = cmf::Activation::silu;
+  double embedScale = 1;
+  double attentionScale = 0;
+  double attentionSoftcap = 0; ///< 0 = none
+  double finalSoftcap = 0;     ///< 0 = none
+  double logitScale = 1;
+  bool qkNormAfterRope = false;
+  bool valueNorm = false; ///< weightless norm of every value head
+
+  std::vector<RopeTable> ropes;
+  std::vector<LayerDescription> layers;
+  std::map<std::string, WeightRef> weights; ///< by canonical name
+
+  /// What a user should know though the model is built: one sentence each.
+  std::vector<std::string> warnings;
+
+  const WeightRef* find(const std::string& name) const {
+    auto it = weights.find(name);
+    return it == weights.end() ? nullptr : &it->second;
+  }
+};
+
+/// No size of a model reaches this; products of two sizes stay far within 64 bits.
+inline constexpr int64_t kMaxModelSize = int64_t{1} << 26;
+
+/// "model.layers.3." + suffix.
+std::string layerName(int64_t layer, std::string_view suffix);
+
+/// Adds `tensor` under `name` as a weight of `shape`; fails, naming both shapes, when the tensor is not `fileRows` (the
+/// weight's own rows when absent) x cols, and, naming its type, when it cannot be decoded. The tensor's trailing
+/// dimensions of 1 do not count.
+Status addWeight(ModelDescription& model, const std::string& name, WeightRef weight,
+                 std::optional<int64_t> fileRows = std::nullopt);
+
+} // namespace cortiq::compiler

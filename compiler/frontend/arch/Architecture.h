@@ -1,0 +1,27 @@
+#pragma once
+
+// The table of architectures that GGUF files name: one file and one row each.
+
+#include <span>
+#include <string_view>
+
+#include "compiler/frontend/GgufReader.h"
+
+namespace cortiq::compiler {
+
+struct Architecture {
+  std::string_view name; ///< general.architecture
+  Status (*describe)(GgufReader& reader);
+};
+
+extern const Architecture kLlama;
+extern const Architecture kQwen2;
+extern const Architecture kQwen3;
+
+/// All of them, by name.
+std::span<const Architecture* const> architectures();
+
+/// The one of that name, or null.
+const Architecture* findArchitecture(std::string_view name);
+
+} // namespace cortiq::compiler

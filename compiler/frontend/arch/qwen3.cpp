@@ -1,0 +1,9 @@
+// qwen3: norms on every query and key head.
+
+#include "compiler/frontend/arch/Architecture.h"
+
+namespace cortiq::compiler {
+
+const Architecture kQwen3 = {"qwen3", [](GgufReader& reader) { return reader.describeDecoder({.headNorms = true}); }};
+
+} // namespace cortiq::compiler

@@ -1,0 +1,76 @@
+#pragma once
+
+// What the reference of one operation sees: the values computed so far, decoded weights, and the sequence's state.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "dialects/CMF/Interp/WeightSource.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace cortiq::cmf {
+
+/// rows x cols numbers, row-major: tokens x features, or a decoded matrix.
+struct Array {
+  int64_t rows = 0, cols = 0;
+  std::vector<float> data;
+
+  Array() = default;
+  Array(int64_t rows, int64_t cols) : rows(rows), cols(cols), data(rows * cols) {}
+  const float* row(int64_t i) const { return data.data() + i * cols; }
+  float* row(int64_t i) { return data.data() + i * cols; }
+};
+
+/// Keys and values of one layer, one entry a token.
+struct LayerCache {
+  std::vector<std::vector<float>> keys, values;
+};
+
+/// Decoded weights, kept up to a number of bytes.
+class WeightCache {
+public:
+  WeightCache(WeightSource& source, uint64_t capacity) : source_(source), left_(capacity) {}
+
+  StatusOr<std::shared_ptr<const std::vector<float>>> decoded(WeightOp op);
+  StatusOr<std::span<const uint8_t>> payload(WeightOp op) { return source_.payload(op); }
+
+private:
+  WeightSource& source_;
+  uint64_t left_;
+  llvm::DenseMap<mlir::Operation*, std::shared_ptr<const std::vector<float>>> kept_;
+};
+
+/// One run of @forward.
+class Frame {
+public:
+  Frame(WeightCache& weights, std::map<int64_t, LayerCache>& caches, uint64_t position)
+      : weights_(weights), caches_(caches), position_(position) {}
+
+  const Array& value(mlir::Value v) const { return values_.find(v)->second; }
+  void set(mlir::Value v, Array array) { values_[v] = std::move(array); }
+
+  std::vector<uint32_t> ids;
+  /// Position of the batch's first token.
+  uint64_t position() const { return position_; }
+  LayerCache& cache(int64_t layer) { return caches_[layer]; }
+
+  /// The values of a weight operand.
+  StatusOr<std::shared_ptr<const std::vector<float>>> weight(mlir::Value v) {
+    return weights_.decoded(v.getDefiningOp<WeightOp>());
+  }
+  StatusOr<std::span<const uint8_t>> payload(WeightOp op) { return weights_.payload(op); }
+
+  /// Drops the rows of all tokens but the last.
+  void keepLastToken();
+  /// Drops a value that nothing reads any more.
+  void drop(mlir::Value v) { values_.erase(v); }
+
+private:
+  WeightCache& weights_;
+  std::map<int64_t, LayerCache>& caches_;
+  uint64_t position_;
+  llvm::DenseMap<mlir::Value, Array> values_;
+};
+
+} // namespace cortiq::cmf

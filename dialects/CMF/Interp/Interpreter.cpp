@@ -1,0 +1,142 @@
+#include "dialects/CMF/Interp/Interpreter.h"
+
+#include "dialects/CMF/Interp/OpTable.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace cortiq::cmf {
+
+struct Interpreter::State {
+  struct Step {
+    Operation* op;
+    OpReference reference;
+    std::vector<Value> dead; ///< operands that nothing reads after this step
+  };
+
+  State(WeightSource& weights, uint64_t cacheBytes) : weights(weights, cacheBytes) {}
+
+  std::vector<Step> steps;
+  size_t lastAttention = 0; ///< step after which tokens no longer meet; the step count when there is none
+  Value ids, logits;
+  uint64_t vocab = 0, trainedContext = 0, position = 0;
+  WeightCache weights;
+  std::map<int64_t, LayerCache> caches;
+  Array result;
+
+  Status plan(func::FuncOp forward);
+  StatusOr<Array> run(std::span<const uint32_t> tokens, bool allLogits);
+  void truncate(uint64_t length);
+};
+
+Interpreter::Interpreter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Interpreter::Interpreter(Interpreter&&) noexcept = default;
+Interpreter& Interpreter::operator=(Interpreter&&) noexcept = default;
+Interpreter::~Interpreter() = default;
+
+uint64_t Interpreter::vocab() const {
+  return state_->vocab;
+}
+uint64_t Interpreter::trainedContext() const {
+  return state_->trainedContext;
+}
+uint64_t Interpreter::position() const {
+  return state_->position;
+}
+
+Status Interpreter::State::plan(func::FuncOp forward) {
+  Block& body = forward.getBody().front();
+  ids = body.getArgument(0);
+  for (Operation& op : body.without_terminator()) {
+    if (isa<WeightOp>(op))
+      continue;
+    const OpReference reference = findReference(&op);
+    if (!reference)
+      return unsupported("operation '" + op.getName().getStringRef().str() + "' has no reference");
+    for (Value operand : op.getOperands())
+      if (isa<WeightType>(operand.getType()) && !operand.getDefiningOp<WeightOp>())
+        return unsupported("operation '" + op.getName().getStringRef().str() +
+                           "' reads a weight that no cmf.weight names");
+    steps.push_back({&op, reference, {}});
+  }
+  logits = body.getTerminator()->getOperand(0);
+  // A value dies with the last step that reads it.
+  llvm::DenseMap<Value, size_t> lastRead;
+  lastAttention = steps.size();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (Value operand : steps[i].op->getOperands())
+      lastRead[operand] = i;
+    if (isa<AttentionOp>(steps[i].op))
+      lastAttention = i;
+  }
+  for (auto [value, step] : lastRead)
+    if (value != logits)
+      steps[step].dead.push_back(value);
+  return {};
+}
+
+StatusOr<Array> Interpreter::State::run(std::span<const uint32_t> tokens, bool allLogits) {
+  Frame frame(weights, caches, position);
+  frame.ids.assign(tokens.begin(), tokens.end());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    CORTIQ_RETURN_IF_ERROR(steps[i].reference(steps[i].op, frame));
+    for (Value value : steps[i].dead)
+      frame.drop(value);
+    // Only attention lets tokens meet: behind the last one the rows of all but the asked-for token are idle work.
+    if (i == lastAttention && !allLogits)
+      frame.keepLastToken();
+  }
+  Array out = frame.value(logits);
+  if (!allLogits && out.rows > 1) {
+    out.data.erase(out.data.begin(), out.data.end() - out.cols);
+    out.rows = 1;
+  }
+  return out;
+}
+
+void Interpreter::State::truncate(uint64_t length) {
+  for (auto& [layer, cache] : caches) {
+    cache.keys.resize(std::min<size_t>(cache.keys.size(), length));
+    cache.values.resize(std::min<size_t>(cache.values.size(), length));
+  }
+  position = length;
+}
+
+StatusOr<Interpreter> Interpreter::create(ModuleOp module, WeightSource& weights, InterpreterOptions options) {
+  auto forward = module.lookupSymbol<func::FuncOp>(kForwardName);
+  auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
+  if (!forward || !model || !forward.getBody().hasOneBlock() || forward.getNumArguments() != 1 ||
+      forward.getFunctionType().getNumResults() != 1)
+    return invalid("the module is no model: it needs 'cmf.model' and a function '@forward' of one argument and result");
+  auto state = std::make_unique<State>(weights, options.cacheBytes);
+  CORTIQ_RETURN_IF_ERROR(state->plan(forward));
+  state->vocab = cast<RankedTensorType>(forward.getFunctionType().getResult(0)).getDimSize(1);
+  if (auto context = model.getAs<IntegerAttr>("trained_context"))
+    state->trainedContext = context.getInt();
+  return Interpreter(std::move(state));
+}
+
+StatusOr<std::span<const float>> Interpreter::forward(std::span<const uint32_t> tokens, bool allLogits) {
+  State& state = *state_;
+  if (tokens.empty())
+    return invalid("there is no token to read");
+  for (uint32_t id : tokens)
+    if (id >= state.vocab)
+      return invalid("token " + std::to_string(id) + " is beyond the vocabulary of " + std::to_string(state.vocab));
+  const uint64_t before = state.position;
+  StatusOr<Array> logits = state.run(tokens, allLogits);
+  if (!logits.ok()) {
+    state.truncate(before);
+    return logits.status();
+  }
+  state.result = *std::move(logits);
+  state.position = before + tokens.size();
+  return std::span<const float>(state.result.data);
+}
+
+void Interpreter::rewind(uint64_t position) {
+  if (position < state_->position)
+    state_->truncate(position);
+}
+
+} // namespace cortiq::cmf

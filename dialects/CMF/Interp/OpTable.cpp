@@ -1,0 +1,37 @@
+#include "dialects/CMF/Interp/OpTable.h"
+
+namespace cortiq::cmf {
+
+namespace {
+
+struct Row {
+  llvm::StringLiteral name;
+  OpReference reference;
+};
+
+constexpr Row kRows[] = {
+    {"cmf.add", referenceAdd},
+    {"cmf.add_rms_norm", referenceAddRmsNorm},
+    {"cmf.attention", referenceAttention},
+    {"cmf.bias_add", referenceBiasAdd},
+    {"cmf.dequant", referenceDequant},
+    {"cmf.embed", referenceEmbed},
+    {"cmf.fused_matmul", referenceFusedMatmul},
+    {"cmf.glu", referenceGlu},
+    {"cmf.matmul", referenceMatmul},
+    {"cmf.rms_norm", referenceRmsNorm},
+    {"cmf.rope", referenceRope},
+    {"cmf.scale", referenceScale},
+    {"cmf.softcap", referenceSoftcap},
+};
+
+} // namespace
+
+OpReference findReference(mlir::Operation* op) {
+  for (const Row& row : kRows)
+    if (row.name == op->getName().getStringRef())
+      return row.reference;
+  return nullptr;
+}
+
+} // namespace cortiq::cmf

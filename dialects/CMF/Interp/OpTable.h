@@ -1,0 +1,33 @@
+#pragma once
+
+// The reference of every operation: one row each. References of one kind share a file.
+
+#include "dialects/CMF/Interp/Frame.h"
+
+namespace cortiq::cmf {
+
+using OpReference = Status (*)(mlir::Operation* op, Frame& frame);
+
+/// The reference of `op`, or null. cmf.weight has none: its bytes are fetched by whoever reads it.
+OpReference findReference(mlir::Operation* op);
+
+// Embedding.cpp
+Status referenceEmbed(mlir::Operation* op, Frame& frame);
+// Linear.cpp
+Status referenceDequant(mlir::Operation* op, Frame& frame);
+Status referenceMatmul(mlir::Operation* op, Frame& frame);
+Status referenceBiasAdd(mlir::Operation* op, Frame& frame);
+Status referenceFusedMatmul(mlir::Operation* op, Frame& frame);
+// Norm.cpp
+Status referenceRmsNorm(mlir::Operation* op, Frame& frame);
+Status referenceAddRmsNorm(mlir::Operation* op, Frame& frame);
+// Attention.cpp
+Status referenceRope(mlir::Operation* op, Frame& frame);
+Status referenceAttention(mlir::Operation* op, Frame& frame);
+// Pointwise.cpp
+Status referenceGlu(mlir::Operation* op, Frame& frame);
+Status referenceAdd(mlir::Operation* op, Frame& frame);
+Status referenceScale(mlir::Operation* op, Frame& frame);
+Status referenceSoftcap(mlir::Operation* op, Frame& frame);
+
+} // namespace cortiq::cmf

@@ -1,0 +1,68 @@
+#include <cmath>
+#include <numbers>
+
+#include "dialects/CMF/Interp/OpTable.h"
+
+using namespace mlir;
+
+namespace cortiq::cmf {
+
+namespace {
+
+double activate(Activation activation, double x) {
+  switch (activation) {
+  case Activation::silu:
+    return x / (1 + std::exp(-x));
+  case Activation::gelu_tanh:
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  case Activation::gelu:
+    return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+  case Activation::relu:
+    return x > 0 ? x : 0;
+  }
+  llvm_unreachable("every activation is above");
+}
+
+} // namespace
+
+Status referenceGlu(Operation* op, Frame& frame) {
+  auto glu = cast<GluOp>(op);
+  Array out = frame.value(glu.getGate());
+  const Array& up = frame.value(glu.getUp());
+  for (size_t i = 0; i < out.data.size(); ++i)
+    out.data[i] = static_cast<float>(activate(glu.getActivation(), out.data[i]) * up.data[i]);
+  frame.set(glu.getResult(), std::move(out));
+  return {};
+}
+
+Status referenceAdd(Operation* op, Frame& frame) {
+  auto add = cast<AddOp>(op);
+  Array out = frame.value(add.getA());
+  const Array& b = frame.value(add.getB());
+  for (size_t i = 0; i < out.data.size(); ++i)
+    out.data[i] += b.data[i];
+  frame.set(add.getResult(), std::move(out));
+  return {};
+}
+
+Status referenceScale(Operation* op, Frame& frame) {
+  auto scale = cast<ScaleOp>(op);
+  const float factor = static_cast<float>(scale.getFactor().convertToDouble());
+  Array out = frame.value(scale.getX());
+  for (float& x : out.data)
+    x *= factor;
+  frame.set(scale.getResult(), std::move(out));
+  return {};
+}
+
+Status referenceSoftcap(Operation* op, Frame& frame) {
+  auto softcap = cast<SoftcapOp>(op);
+  const double cap = softcap.getCap().convertToDouble();
+  Array out = frame.value(softcap.getX());
+  for (float& x : out.data)
+    x = static_cast<float>(cap * std::tanh(x / cap));
+  frame.set(softcap.getResult(), std::move(out));
+  return {};
+}
+
+} // namespace cortiq::cmf
