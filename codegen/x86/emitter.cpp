@@ -1,0 +1,342 @@
+#include "codegen/x86/emitter.h"
+
+#include "codegen/machine/parallel_moves.h"
+#include "codegen/x86/instruction_rows.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace cortiq::codegen::x86 {
+namespace {
+
+using Xbyak::Address;
+using Xbyak::Label;
+using Xbyak::Operand;
+using Xbyak::Reg64;
+using Xbyak::RegExp;
+
+/// Registers that a callee keeps, rbp apart.
+constexpr int kCalleeSaved[] = {Operand::RBX, Operand::R12, Operand::R13, Operand::R14, Operand::R15};
+
+constexpr size_t kAlignment = 64;
+
+class Emitter : private MoveSink {
+public:
+  Emitter(const MachineFunction& function, const Allocation& allocation, const ConstantPool& pool,
+          const X86Features& features, const X86Options& options, std::vector<uint8_t>& memory)
+      : c_(memory.size(), memory.data()), function_(function), allocation_(allocation), pool_(pool),
+        features_(features), options_(options) {}
+
+  StatusOr<MachineCode> run(std::vector<uint8_t>& memory) {
+    lay_out_frame();
+    prologue();
+    loop_starts_.resize(function_.loops);
+    loop_ends_.resize(function_.loops);
+    for (const Instruction& instruction : function_.code)
+      emit(instruction);
+    epilogue();
+
+    MachineCode result;
+    result.code_bytes = c_.getSize();
+    result.spills = allocation_.spilled;
+    result.frame_bytes = frame_bytes_;
+    place_constants();
+    pad(kAlignment, 0);
+    if (Xbyak::GetError() != Xbyak::ERR_NONE) {
+      const int error = Xbyak::GetError();
+      Xbyak::ClearError();
+      return internal_error(std::string("the x86 assembler refused an instruction: ") +
+                            Xbyak::ConvertErrorToString(error));
+    }
+    result.bytes.assign(memory.data(), memory.data() + c_.getSize());
+    return result;
+  }
+
+private:
+  //--- frame
+  //--------------------------------------------------------------------------------------------------------------
+  /// Slots by size, largest first, so that each is aligned to its size from an aligned stack pointer.
+  void lay_out_frame() {
+    slots_.assign(function_.vregs.size(), -1);
+    std::vector<VReg> spilled;
+    for (VReg reg = 0; reg < function_.vregs.size(); ++reg)
+      if (function_.vregs[reg].spilled && function_.vregs[reg].constant < 0)
+        spilled.push_back(reg);
+    std::sort(spilled.begin(), spilled.end(), [&](VReg a, VReg b) {
+      return std::pair(-int{function_.vregs[a].bits}, a) < std::pair(-int{function_.vregs[b].bits}, b);
+    });
+    for (VReg reg : spilled) {
+      slots_[reg] = static_cast<int32_t>(frame_bytes_);
+      frame_bytes_ += function_.vregs[reg].reg_class == RegClass::kVector
+                          ? std::max<uint32_t>(16, function_.vregs[reg].bits / 8)
+                          : 8;
+    }
+    frame_bytes_ = (frame_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+    for (int reg : kCalleeSaved)
+      if (std::find(allocation_.assigned.begin(), allocation_.assigned.end(), reg) != allocation_.assigned.end() &&
+          uses_scalar(reg))
+        saved_.push_back(reg);
+  }
+
+  bool uses_scalar(int number) const {
+    for (VReg reg = 0; reg < function_.vregs.size(); ++reg)
+      if (function_.vregs[reg].reg_class == RegClass::kScalar && allocation_.assigned[reg] == number)
+        return true;
+    return false;
+  }
+
+  void prologue() {
+    c_.push(Reg64(Operand::RBP));
+    c_.mov(Reg64(Operand::RBP), Reg64(Operand::RSP));
+    for (int reg : saved_)
+      c_.push(Reg64(reg));
+    if (frame_bytes_ > 0) {
+      c_.sub(Reg64(Operand::RSP), frame_bytes_);
+      c_.and_(Reg64(Operand::RSP), -static_cast<int>(kAlignment));
+    }
+    if (options_.poison)
+      poison();
+  }
+
+  void poison() {
+    const int vectors = features_.avx512 ? 32 : 16;
+    for (int reg :
+         {Operand::RAX, Operand::RCX, Operand::RDX, Operand::RSI, Operand::R8, Operand::R9, Operand::R10, Operand::R11})
+      c_.mov(Reg64(reg), 0xAAAAAAAAAAAAAAAAull);
+    c_.vmovq(Xbyak::Xmm(0), Reg64(Operand::RAX));
+    if (features_.avx512)
+      c_.vpbroadcastq(Xbyak::Zmm(0), Xbyak::Xmm(0));
+    else
+      c_.vpbroadcastq(Xbyak::Ymm(0), Xbyak::Xmm(0));
+    for (int reg = 1; reg < vectors; ++reg)
+      c_.vmovaps(Encoding::vector(reg, features_.max_vector_bits()), Encoding::vector(0, features_.max_vector_bits()));
+  }
+
+  void epilogue() {
+    c_.vzeroupper();
+    if (!saved_.empty() && frame_bytes_ > 0)
+      c_.lea(Reg64(Operand::RSP), Xbyak::util::ptr[Reg64(Operand::RBP) - 8 * static_cast<int>(saved_.size())]);
+    for (auto it = saved_.rbegin(); it != saved_.rend(); ++it)
+      c_.pop(Reg64(*it));
+    if (saved_.empty() && frame_bytes_ > 0)
+      c_.mov(Reg64(Operand::RSP), Reg64(Operand::RBP));
+    c_.pop(Reg64(Operand::RBP));
+    c_.ret();
+  }
+
+  //--- operands
+  //-----------------------------------------------------------------------------------------------------------
+  int number(VReg reg) const { return reg == kNoReg ? -1 : allocation_.assigned[reg]; }
+
+  Address slot(VReg reg) const { return Xbyak::util::ptr[Reg64(Operand::RSP) + slots_[reg]]; }
+
+  Address pool_address(int32_t constant) {
+    if (constant >= static_cast<int32_t>(constant_labels_.size()))
+      constant_labels_.resize(constant + 1, nullptr);
+    if (!constant_labels_[constant])
+      constant_labels_[constant] = &labels_.emplace_back();
+    return Xbyak::util::ptr[Xbyak::util::rip + *constant_labels_[constant]];
+  }
+
+  Address address(const MemRef& mem) {
+    if (mem.constant >= 0)
+      return pool_address(mem.constant);
+    if (mem.slot != kNoReg)
+      return slot(mem.slot);
+    RegExp expression = Reg64(number(mem.base));
+    if (mem.index != kNoReg)
+      expression = expression + Reg64(number(mem.index)) * mem.scale;
+    return Xbyak::util::ptr[expression + mem.disp];
+  }
+
+  //--- instructions
+  //-------------------------------------------------------------------------------------------------------
+  void emit(const Instruction& instruction) {
+    switch (instruction.kind) {
+    case InstructionKind::kOp:
+      return emit_op(instruction);
+    case InstructionKind::kMoves:
+      return emit_moves(instruction);
+    case InstructionKind::kLoopBegin:
+      return begin_loop(instruction);
+    case InstructionKind::kLoopEnd:
+      return end_loop(instruction);
+    }
+  }
+
+  void emit_op(const Instruction& instruction) {
+    const Row& row = static_cast<const Row&>(*instruction.rules);
+    Encoding e{.c = c_,
+               .bits = std::max<unsigned>(128, instruction.bits),
+               .result = number(instruction.def),
+               .uses = {number(instruction.uses[0]), number(instruction.uses[1]), number(instruction.uses[2])},
+               .memory_operand = instruction.memory_operand,
+               .mem = instruction.mem.present() ? address(instruction.mem) : Address(0),
+               .imm = instruction.imm};
+    if (row.commutative && e.memory_operand == 0) {
+      std::swap(e.uses[0], e.uses[1]);
+      e.memory_operand = 1;
+    }
+    if (row.tied >= 0 && e.uses[row.tied] != e.result) {
+      if (function_.vregs[instruction.def].reg_class == RegClass::kScalar)
+        c_.mov(e.gd(), e.g(row.tied));
+      else
+        c_.vmovaps(e.d(), e.r(row.tied));
+    }
+    row.emit(e);
+  }
+
+  void begin_loop(const Instruction& instruction) {
+    if (!instruction.runs_at_least_once) {
+      compare(instruction);
+      c_.jge(loop_ends_[instruction.loop], Xbyak::CodeGenerator::T_NEAR);
+    }
+    c_.L(loop_starts_[instruction.loop]);
+  }
+
+  void end_loop(const Instruction& instruction) {
+    compare(instruction);
+    emit_moves(instruction); // leaves the flags
+    c_.jl(loop_starts_[instruction.loop], Xbyak::CodeGenerator::T_AUTO);
+    c_.L(loop_ends_[instruction.loop]);
+  }
+
+  void compare(const Instruction& instruction) {
+    const Reg64 counter(number(instruction.uses[0]));
+    if (instruction.uses[1] == kNoReg)
+      c_.cmp(counter, static_cast<uint32_t>(instruction.imm));
+    else
+      c_.cmp(counter, Reg64(number(instruction.uses[1])));
+  }
+
+  //--- moves
+  //--------------------------------------------------------------------------------------------------------------
+  void emit_moves(const Instruction& instruction) {
+    for (RegClass reg_class : {RegClass::kScalar, RegClass::kVector}) {
+      const VReg* free = instruction.scratch + 2 * static_cast<int>(reg_class);
+      const MoveScratch scratch{number(free[0]), number(free[1])};
+      std::vector<Move> moves;
+      for (const auto& [to, from] : instruction.moves)
+        if (function_.vregs[to].reg_class == reg_class)
+          moves.push_back({place(to), place(from), function_.vregs[to].bits});
+      resolve_parallel_moves(std::move(moves), scratch, reg_class, *this);
+    }
+  }
+
+  Place place(VReg reg) const {
+    const VRegInfo& info = function_.vregs[reg];
+    if (!info.spilled)
+      return {Place::kRegister, allocation_.assigned[reg]};
+    if (info.constant >= 0)
+      return {Place::kConstant, info.constant};
+    return {Place::kSlot, static_cast<int32_t>(reg)};
+  }
+
+  void move(RegClass reg_class, const Place& to, const Place& from, unsigned bits) override {
+    if (reg_class == RegClass::kScalar) {
+      if (to.kind == Place::kSlot)
+        c_.mov(slot(to.number), Reg64(from.number));
+      else if (from.kind == Place::kSlot)
+        c_.mov(Reg64(to.number), slot(from.number));
+      else
+        c_.mov(Reg64(to.number), Reg64(from.number));
+      return;
+    }
+    const unsigned width = std::max(128u, bits);
+    if (to.kind == Place::kSlot) {
+      c_.vmovups(slot(to.number), Encoding::vector(from.number, width));
+      return;
+    }
+    const Xbyak::Xmm target = Encoding::vector(to.number, width);
+    if (from.kind == Place::kRegister)
+      c_.vmovaps(target, Encoding::vector(from.number, width));
+    else if (from.kind == Place::kSlot)
+      c_.vmovups(target, slot(from.number));
+    else if (bits < 128)
+      c_.vmovq(target, pool_address(from.number));
+    else
+      c_.vmovups(target, pool_address(from.number));
+  }
+
+  void exchange(RegClass reg_class, int a, int b, unsigned bits) override {
+    if (reg_class == RegClass::kScalar) {
+      c_.xchg(Reg64(a), Reg64(b));
+      return;
+    }
+    const unsigned width = std::max(128u, bits);
+    const Xbyak::Xmm x = Encoding::vector(a, width), y = Encoding::vector(b, width);
+    c_.vxorps(x, x, y);
+    c_.vxorps(y, x, y);
+    c_.vxorps(x, x, y);
+  }
+
+  //--- constants
+  //----------------------------------------------------------------------------------------------------------
+  void pad(size_t alignment, uint8_t with) {
+    while (c_.getSize() % alignment != 0)
+      c_.db(with);
+  }
+
+  /// Largest first, so that padding between them is none.
+  void place_constants() {
+    std::vector<int32_t> used;
+    for (size_t number = 0; number < constant_labels_.size(); ++number)
+      if (constant_labels_[number])
+        used.push_back(static_cast<int32_t>(number));
+    if (used.empty())
+      return;
+    std::sort(used.begin(), used.end(), [&](int32_t a, int32_t b) {
+      return std::pair(pool_.bytes(b).size(), a) < std::pair(pool_.bytes(a).size(), b);
+    });
+    pad(kAlignment, 0xCC); // int3: never run
+    for (int32_t number : used) {
+      c_.L(*constant_labels_[number]);
+      for (uint8_t byte : pool_.bytes(number))
+        c_.db(byte);
+    }
+  }
+
+  Xbyak::CodeGenerator c_;
+  const MachineFunction& function_;
+  const Allocation& allocation_;
+  const ConstantPool& pool_;
+  const X86Features& features_;
+  const X86Options& options_;
+  std::vector<int32_t> slots_; ///< offset of each register's slot from rsp, or -1
+  uint32_t frame_bytes_ = 0;
+  std::vector<int> saved_;
+  std::vector<Label> loop_starts_, loop_ends_;
+  std::deque<Label> labels_;
+  std::vector<Label*> constant_labels_;
+};
+
+} // namespace
+
+TargetRegisters target_registers(const X86Features& features) {
+  TargetRegisters registers;
+  // Caller-saved first; the low eight have the shorter encodings.
+  for (int reg : {Operand::RAX, Operand::RCX, Operand::RDX, Operand::RSI, Operand::RDI, Operand::R8, Operand::R9,
+                  Operand::R10, Operand::R11, Operand::RBX, Operand::R12, Operand::R13, Operand::R14, Operand::R15})
+    registers.scalar.push_back(static_cast<int8_t>(reg));
+  for (int reg = 0; reg < (features.avx512 ? 32 : 16); ++reg)
+    registers.vector.push_back(static_cast<int8_t>(reg));
+  registers.load[0] = named_row("mov_load", features);
+  registers.load[1] = named_row("load", features);
+  registers.store[0] = named_row("mov_store", features);
+  registers.store[1] = named_row("store", features);
+  return registers;
+}
+
+StatusOr<MachineCode> emit(const MachineFunction& function, const Allocation& allocation, const ConstantPool& pool,
+                           const X86Features& features, const X86Options& options) {
+  // No instruction has more than 15 bytes, and no row more than eight instructions; a move set has three a pair.
+  size_t bound = 4096;
+  for (const Instruction& instruction : function.code)
+    bound += 15 * (8 + 3 * instruction.moves.size());
+  for (const VRegInfo& info : function.vregs)
+    bound += info.constant >= 0 ? 64 : 0;
+  std::vector<uint8_t> memory(bound);
+  return Emitter(function, allocation, pool, features, options, memory).run(memory);
+}
+
+} // namespace cortiq::codegen::x86
