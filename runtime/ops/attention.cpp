@@ -13,8 +13,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/attention.cpp"
+#include "hwy/foreach_target.h" // stands before every header that is compiled once a target
+
 #include "hwy/contrib/math/math-inl.h"
-#include "hwy/foreach_target.h"
 #include "runtime/ops/quantize-inl.h"
 
 #ifndef CORTIQ_RUNTIME_OPS_ATTENTION_ONCE

@@ -4,7 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/norm.cpp"
-#include "hwy/foreach_target.h"
+#include "hwy/foreach_target.h" // stands before every header that is compiled once a target
+
 #include "runtime/ops/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,0 +1,52 @@
+#include "runtime/cli/artifact_engine.h"
+
+#include <chrono>
+
+#include "runtime/cpu/bandwidth.h"
+#include "runtime/session/session.h"
+
+namespace cortiq::runtime::cli {
+namespace {
+
+std::string describe(const Model& model, const Session& session) {
+  const ModelInfo& info = model.info();
+  return (info.name.empty() ? info.architecture : info.name) + ": " + (info.exact ? "exact" : "fast") + ", " +
+         info.target + ", " + std::to_string(session.threads()) + " threads, cache " +
+         (session.kv_type() == KvType::kF16 ? "f16" : "f32") + ", context " + std::to_string(session.max_context());
+}
+
+} // namespace
+
+StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  LoadOptions load;
+  load.verify_weights = options.verify;
+  CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
+  SessionOptions how;
+  how.threads = options.threads;
+  how.max_context = options.max_context;
+  how.profile = options.verbose;
+  if (!options.kv.empty())
+    how.kv = options.kv == "f16" ? KvType::kF16 : KvType::kF32;
+  CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::create(model, how));
+  Loaded out;
+  out.token_count = static_cast<uint32_t>(model->info().token_count);
+  // Ids in, ids out needs no tokenizer: its loading is saved.
+  const bool ids_only = options.tokens && options.max_tokens == 0;
+  if (!model->tokenizer().empty() && !ids_only) {
+    StatusOr<text::TextModel> text = text::open_text_section(model->tokenizer());
+    if (text.ok())
+      out.text = *std::move(text);
+    else if (!options.tokens)
+      return text.status().with_prefix("the artifact's tokenizer");
+  }
+  out.description = describe(*model, *session);
+  out.report = [session = session.get()] {
+    return session->profile_lines(measure_read_bandwidth(session->threads(), uint64_t{256} << 20, 3));
+  };
+  out.engine = std::move(session);
+  out.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return out;
+}
+
+} // namespace cortiq::runtime::cli

@@ -1,0 +1,127 @@
+#include "runtime/cli/chat.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <unistd.h>
+
+#include "runtime/cli/output.h"
+#include "runtime/generate/generate.h"
+#include "runtime/text/chat_template.h"
+
+namespace cortiq::runtime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Conversation {
+public:
+  Conversation(const RunOptions& options, Loaded& loaded) : options_(options), loaded_(loaded) {
+    if (!options.system.empty())
+      messages_.push_back({{"role", "system"}, {"content", options.system}});
+  }
+
+  /// Sends one message and prints the answer. After a failure the conversation is as before.
+  Status say(const std::string& message) {
+    messages_.push_back({{"role", "user"}, {"content", message}});
+    StatusOr<std::string> answer = respond();
+    if (!answer.ok()) {
+      messages_.erase(messages_.size() - 1);
+      return answer.status();
+    }
+    messages_.push_back({{"role", "assistant"}, {"content", *answer}});
+    return {};
+  }
+
+private:
+  StatusOr<std::vector<uint32_t>> encode() const {
+    const text::TextConfig& config = loaded_.text->config;
+    Json variables = {{"messages", messages_}, {"add_generation_prompt", true}};
+    if (config.bos_id)
+      variables["bos_token"] = loaded_.text->tokenizer.token_text(*config.bos_id).value_or("");
+    if (!config.eos_ids.empty())
+      variables["eos_token"] = loaded_.text->tokenizer.token_text(config.eos_ids.front()).value_or("");
+    CORTIQ_ASSIGN_OR_RETURN(
+        text::EncodedChat chat,
+        text::encode_chat(loaded_.text->tokenizer,
+                          config.chat_template ? std::string_view(*config.chat_template) : text::kDefaultChatTemplate,
+                          variables.dump(-1, ' ', false, Json::error_handler_t::replace), text::local_time_now()));
+    return std::move(chat.ids);
+  }
+
+  StatusOr<std::string> respond() {
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint32_t> ids, encode());
+    if (ids.size() > loaded_.engine->max_context())
+      return invalid("the conversation has " + std::to_string(ids.size()) + " tokens, the context holds " +
+                     std::to_string(loaded_.engine->max_context()) + "; begin a new one");
+    // What the engine holds already and the new text begins with is kept; at least one token is run for its logits.
+    const auto difference = std::mismatch(held_.begin(), held_.end(), ids.begin(), ids.end());
+    size_t kept = static_cast<size_t>(difference.first - held_.begin());
+    kept = std::min(kept, ids.size() - std::min<size_t>(1, ids.size()));
+    loaded_.engine->rewind(kept);
+    held_.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(kept));
+
+    sampling::Sampler sampler = make_sampler(options_, loaded_);
+    sampler.observe(std::span(ids).first(kept));
+    Printer printer(loaded_.text, !options_.json);
+    StatusOr<Generated> result =
+        generate(*loaded_.engine, sampler, std::span(ids).subspan(kept), generate_options(options_, loaded_),
+                 [&](uint32_t id) { return printer.push(id); });
+    if (!result.ok())
+      return result.status();
+    CORTIQ_RETURN_IF_ERROR(printer.finish());
+    held_ = ids;
+    held_.insert(held_.end(), result->tokens.begin(), result->tokens.end());
+    held_.resize(loaded_.engine->position()); // the last token was chosen, but not run
+    if (options_.json)
+      CORTIQ_RETURN_IF_ERROR(print_turn(*result, printer.text()));
+    else if (result->finish == FinishReason::kLength && loaded_.engine->position() == loaded_.engine->max_context())
+      std::fprintf(stderr, "(the context of %llu tokens is full)\n",
+                   static_cast<unsigned long long>(loaded_.engine->max_context()));
+    if (options_.stats)
+      print_stats(*result, loaded_);
+    return printer.text();
+  }
+
+  static Status print_turn(const Generated& result, const std::string& text) {
+    const Json out = {
+        {"tokens", result.tokens},
+        {"text", text},
+        {"finish_reason", finish_reason_name(result.finish)},
+        {"usage", {{"prompt_tokens", result.prompt_tokens}, {"completion_tokens", result.tokens.size()}}}};
+    return print(out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  const RunOptions& options_;
+  Loaded& loaded_;
+  Json messages_ = Json::array();
+  std::vector<uint32_t> held_; // ids whose keys and values the engine holds
+};
+
+} // namespace
+
+Status run_chat(const RunOptions& options, Loaded& loaded) {
+  if (!loaded.text)
+    return unsupported("the model has no tokenizer, so it cannot chat; use --tokens");
+  Conversation conversation(options, loaded);
+  if (options.prompt)
+    return conversation.say(*options.prompt);
+  const bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+  while (true) {
+    if (terminal)
+      std::fputs("> ", stderr);
+    std::string line;
+    if (!std::getline(std::cin, line))
+      break;
+    if (line.empty())
+      continue;
+    CORTIQ_RETURN_IF_ERROR(conversation.say(line));
+  }
+  if (terminal)
+    std::fputs("\n", stderr);
+  return {};
+}
+
+} // namespace cortiq::runtime::cli

@@ -1,0 +1,82 @@
+#include "runtime/cli/output.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace cortiq::runtime::cli {
+
+Status print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return io_error(std::string("standard output cannot be written: ") + std::strerror(errno));
+  return {};
+}
+
+Printer::Printer(const std::optional<text::TextModel>& text, bool show) : show_(show) {
+  if (text)
+    decoder_.emplace(text->tokenizer);
+}
+
+Status Printer::add(std::string_view piece) {
+  text_ += piece;
+  return show_ && !piece.empty() ? print(piece) : Status();
+}
+
+Status Printer::push(uint32_t id) {
+  if (!decoder_)
+    return add((text_.empty() ? "" : " ") + std::to_string(id));
+  CORTIQ_ASSIGN_OR_RETURN(const std::string piece, decoder_->push(id));
+  return add(piece);
+}
+
+Status Printer::finish() {
+  if (decoder_) {
+    CORTIQ_ASSIGN_OR_RETURN(const std::string rest, decoder_->flush());
+    CORTIQ_RETURN_IF_ERROR(add(rest));
+  }
+  return show_ ? print("\n") : Status();
+}
+
+double prefill_speed(const Generated& result) {
+  return result.prefill_seconds > 0 ? static_cast<double>(result.prompt_tokens) / result.prefill_seconds : 0;
+}
+
+double decode_speed(const Generated& result) {
+  // The first token came from the prompt's logits.
+  return result.decode_seconds > 0 && result.tokens.size() > 1
+             ? static_cast<double>(result.tokens.size() - 1) / result.decode_seconds
+             : 0;
+}
+
+void print_stats(const Generated& result, const Loaded& loaded) {
+  std::fprintf(stderr, "%s\n", loaded.description.c_str());
+  std::fprintf(stderr, "load %.1f ms; prompt %llu tokens in %.1f ms (%.1f tokens/s); first token after %.1f ms\n",
+               loaded.load_seconds * 1e3, static_cast<unsigned long long>(result.prompt_tokens),
+               result.prefill_seconds * 1e3, prefill_speed(result), result.first_token_seconds * 1e3);
+  std::fprintf(stderr, "generated %zu tokens in %.1f ms (%.1f tokens/s); finish: %s\n", result.tokens.size(),
+               result.decode_seconds * 1e3, decode_speed(result),
+               std::string(finish_reason_name(result.finish)).c_str());
+}
+
+sampling::Sampler make_sampler(const RunOptions& options, const Loaded& loaded) {
+  sampling::SamplingOptions sampling = options.sampling;
+  uint64_t limit = loaded.engine->vocab();
+  if (loaded.token_count != 0)
+    limit = std::min<uint64_t>(limit, loaded.token_count);
+  if (loaded.text)
+    sampling.suppress.insert(sampling.suppress.end(), loaded.text->config.suppress_ids.begin(),
+                             loaded.text->config.suppress_ids.end());
+  return sampling::Sampler(sampling, static_cast<uint32_t>(limit));
+}
+
+GenerateOptions generate_options(const RunOptions& options, const Loaded& loaded) {
+  GenerateOptions out;
+  if (options.max_tokens)
+    out.max_tokens = *options.max_tokens;
+  if (!options.ignore_eos && loaded.text)
+    out.stop_ids = loaded.text->config.eos_ids;
+  return out;
+}
+
+} // namespace cortiq::runtime::cli

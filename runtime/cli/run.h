@@ -1,0 +1,34 @@
+#pragma once
+
+// What `cortiq-run` does with an engine once it has one; shared with `cortiq-compile --interpret`.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/status.h"
+#include "runtime/cli/run_options.h"
+#include "runtime/engine.h"
+#include "runtime/text/text_section.h"
+
+namespace cortiq::runtime::cli {
+
+/// An engine with its text side and what to print about it.
+struct Loaded {
+  std::unique_ptr<Engine> engine;
+  std::optional<text::TextModel> text; ///< absent: token ids only
+  uint32_t token_count = 0;            ///< ids that have a text; 0 = all of the vocabulary
+  std::string description;             ///< one line for --stats: what runs, with which threads and cache
+  double load_seconds = 0;
+  /// Lines for --verbose after the work; may be empty.
+  std::function<std::vector<std::string>()> report;
+};
+
+/// Runs what `options` ask for on `loaded`, writing to standard output. Failures are returned; nothing but results goes
+/// to standard output.
+Status run(const RunOptions& options, Loaded& loaded);
+
+} // namespace cortiq::runtime::cli

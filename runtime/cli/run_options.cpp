@@ -1,0 +1,165 @@
+#include "runtime/cli/run_options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <iterator>
+#include <string_view>
+
+#include "formats/artifact/artifact_file.h"
+#include "formats/quote.h"
+
+namespace cortiq::runtime::cli {
+namespace {
+
+constexpr int kBadInput = 2;
+
+ParseOutcome refuse(const std::string& program, const std::string& sentence) {
+  std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
+  return {false, kBadInput};
+}
+
+/// "1,2,3"; the empty text is the empty list.
+bool parse_ids(std::string_view text, std::vector<uint32_t>& ids) {
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    uint32_t id = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (error != std::errc() || end != word.data() + word.size())
+      return false;
+    ids.push_back(id);
+    if (comma == std::string_view::npos)
+      return true;
+    text.remove_prefix(comma + 1);
+    if (text.empty())
+      return false;
+  }
+  return true;
+}
+
+struct RawOptions {
+  std::string prompt, tokens;
+  CLI::Option *prompt_given = nullptr, *tokens_given = nullptr, *max_given = nullptr, *penalty_given = nullptr;
+  uint64_t max_tokens = 0;
+};
+
+void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
+  app.add_option("FILE", o.file, "an artifact (.cqa); or a CMF or GGUF model, which is compiled into the cache first");
+
+  raw.prompt_given = app.add_option("-p,--prompt", raw.prompt, "text to continue; - reads standard input");
+  raw.tokens_given = app.add_option("--tokens", raw.tokens, "the prompt as token ids: 1,2,3; nothing is added to them");
+  app.add_flag("--chat", o.chat, "talk to the model: one message a line, until end of input; with -p: one answer");
+  app.add_option("--system", o.system, "system message of --chat");
+
+  const std::string generation = "Generation";
+  raw.max_given =
+      app.add_option("-n,--max-tokens", raw.max_tokens, "tokens to generate at most (default: what the context holds)")
+          ->group(generation);
+  app.add_option("--temp", o.sampling.temperature, "temperature; 0 takes the most likely token")
+      ->capture_default_str()
+      ->group(generation);
+  app.add_option("--top-k", o.sampling.top_k, "keep the k most likely tokens; 0: all")
+      ->capture_default_str()
+      ->group(generation);
+  app.add_option("--top-p", o.sampling.top_p, "keep the most likely tokens up to this sum; 1: all")
+      ->capture_default_str()
+      ->group(generation);
+  app.add_option("--min-p", o.sampling.min_p, "drop tokens below this share of the most likely")
+      ->capture_default_str()
+      ->group(generation);
+  raw.penalty_given = app.add_option("--repeat-penalty", o.sampling.repetition_penalty,
+                                     "penalty on tokens seen before; 1: none (and the default with --temp 0)")
+                          ->capture_default_str()
+                          ->group(generation);
+  app.add_option("--seed", o.sampling.seed, "seed of the draws")->capture_default_str()->group(generation);
+  app.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token")->group(generation);
+
+  const std::string output = "Output";
+  app.add_flag("--json", o.json, "print one JSON object: tokens, text, finish_reason, usage, timings")->group(output);
+  app.add_option("--logits", o.logits,
+                 "write the logits of every prompt position: float32, row-major [positions x vocabulary]")
+      ->type_name("OUT.f32")
+      ->group(output);
+  app.add_flag("--stats", o.stats, "print times and speeds on stderr")->group(output);
+  app.add_flag("--verbose", o.verbose, "print one line a kernel on stderr (also CORTIQ_VERBOSE=1)")->group(output);
+
+  const std::string machine = "Machine";
+  app.add_option("--backend", o.backend,
+                 "cpu, or reference: the compiler's interpreter, slow and plain (needs the model file)")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->capture_default_str()
+      ->group(machine);
+  app.add_option("--threads", o.threads, "threads; 0: what affinity, cgroup quota and cores allow")
+      ->check(CLI::Range(0u, 1024u))
+      ->group(machine);
+  app.add_option("--kv", o.kv, "element type of the key/value cache")
+      ->check(CLI::IsMember({"f32", "f16"}))
+      ->group(machine);
+  app.add_option("--max-context", o.max_context, "positions of the context (default: the artifact's)")->group(machine);
+  app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);
+  app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);
+
+  const std::string compile = "A model instead of an artifact";
+  app.add_option("--numerics", o.numerics, "how to compile it: fast or exact")
+      ->check(CLI::IsMember({"fast", "exact"}))
+      ->group(compile);
+  app.add_option("--target", o.target, "for which instruction set (default: native)")->group(compile);
+  app.add_option("--cache", o.cache, "folder of compiled models (default: $XDG_CACHE_HOME/cortiq or ~/.cache/cortiq)")
+      ->type_name("DIR")
+      ->group(compile);
+}
+
+std::string read_standard_input() {
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions& raw) {
+  if (raw.tokens_given->count() != 0) {
+    o.tokens.emplace();
+    if (!parse_ids(raw.tokens, *o.tokens))
+      return refuse(program, "--tokens takes ids as in 1,2,3, not " + formats::quote(raw.tokens));
+  }
+  if (raw.prompt_given->count() != 0)
+    o.prompt = raw.prompt == "-" ? read_standard_input() : raw.prompt;
+  if (raw.max_given->count() != 0)
+    o.max_tokens = raw.max_tokens;
+  if (o.sampling.temperature < 1e-6f && raw.penalty_given->count() == 0)
+    o.sampling.repetition_penalty = 1;
+  if (const char* verbose = std::getenv("CORTIQ_VERBOSE"); verbose && std::string_view(verbose) != "0" && *verbose)
+    o.verbose = true;
+  if (const Status status = o.sampling.validate(); !status.ok())
+    return refuse(program, status.message());
+  if (o.file.empty() && !o.doctor)
+    return refuse(program, "it needs a FILE to run; see --help");
+  if (o.prompt && o.tokens)
+    return refuse(program, "-p and --tokens exclude each other");
+  if (o.chat && o.tokens)
+    return refuse(program, "--chat and --tokens exclude each other");
+  if (!o.doctor && !o.verify && !o.chat && !o.prompt && !o.tokens)
+    return refuse(program, "it needs -p TEXT, --chat or --tokens IDS; see --help");
+  return {true, 0};
+}
+
+} // namespace
+
+ParseOutcome parse_run_options(int argc, const char* const* argv, const std::string& program, RunOptions& options) {
+  CLI::App app("Runs a compiled language model.", program);
+  app.set_version_flag("--version", program + " " CORTIQ_VERSION " (artifact schema " +
+                                        std::to_string(formats::kArtifactSchemaVersion) + ")");
+  app.footer("Exit codes: 0 done, 2 bad input or command line or a machine that cannot run it, 1 a bug of ours.");
+  RawOptions raw;
+  declare(app, options, raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return {false, app.exit(done)};
+  } catch (const CLI::ParseError& error) {
+    return refuse(program, std::string(error.what()) + "; see --help");
+  }
+  return settle(program, options, raw);
+}
+
+} // namespace cortiq::runtime::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+// The command line of `cortiq-run`, which `cortiq-compile --interpret` shares.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/sampling/sampler.h"
+
+namespace cortiq::runtime::cli {
+
+struct RunOptions {
+  std::string file;
+  // What to run.
+  std::optional<std::string> prompt;           ///< -p; "-" was already replaced by standard input
+  std::optional<std::vector<uint32_t>> tokens; ///< --tokens
+  bool chat = false;
+  std::string system; ///< system message of --chat
+  // How to generate.
+  std::optional<uint64_t> max_tokens; ///< -n
+  bool ignore_eos = false;
+  sampling::SamplingOptions sampling;
+  // How to show it.
+  bool json = false;
+  std::string logits; ///< file that receives the prompt's logits
+  bool stats = false;
+  bool verbose = false;
+  // How to run it.
+  std::string backend = "cpu";
+  unsigned threads = 0;
+  std::string kv; ///< "", "f32" or "f16"
+  uint64_t max_context = 0;
+  bool verify = false;
+  bool doctor = false;
+  // For a model that has to be compiled first.
+  std::string numerics, target, cache;
+};
+
+/// What came of a command line: go on, or end with this code (after --help, or a sentence on stderr).
+struct ParseOutcome {
+  bool run = false;
+  int exit = 0;
+};
+
+/// Parses `argv`. `program` names the tool in messages.
+ParseOutcome parse_run_options(int argc, const char* const* argv, const std::string& program, RunOptions& options);
+
+} // namespace cortiq::runtime::cli

@@ -1,0 +1,93 @@
+#include "runtime/generate/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+
+namespace cortiq::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Status check_prompt(const Engine& engine, std::span<const uint32_t> prompt) {
+  if (prompt.empty())
+    return invalid("the prompt has no tokens and the model has no token to begin with; give it a text");
+  const uint64_t room = engine.max_context() - engine.position();
+  if (prompt.size() <= room)
+    return {};
+  std::string message =
+      "the prompt has " + std::to_string(prompt.size()) + " tokens, the context has room for " + std::to_string(room);
+  if (engine.position() != 0)
+    message += " of " + std::to_string(engine.max_context());
+  return invalid(message);
+}
+
+/// `first` is the position of the first row.
+Status check_logits(std::span<const float> logits, uint64_t vocab, uint64_t first) {
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (std::isnan(logits[i]))
+      return invalid("the logits at position " + std::to_string(first + i / vocab) + " are not numbers (id " +
+                     std::to_string(i % vocab) + " is NaN): the model's weights or the arithmetic overflowed");
+  return {};
+}
+
+} // namespace
+
+std::string_view finish_reason_name(FinishReason reason) {
+  return reason == FinishReason::kStop ? "stop" : "length";
+}
+
+StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::span<const uint32_t> prompt,
+                             const GenerateOptions& options, const TokenSink& sink) {
+  CORTIQ_RETURN_IF_ERROR(check_prompt(engine, prompt));
+  Generated out;
+  out.prompt_tokens = prompt.size();
+  sampler.observe(prompt);
+  const Clock::time_point start = Clock::now();
+  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, engine.forward(prompt, false));
+  out.prefill_seconds = seconds_since(start);
+  Clock::time_point decode_start = start;
+  while (out.tokens.size() < options.max_tokens) {
+    CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), engine.position() - 1));
+    CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, sampler.sample(logits));
+    if (out.tokens.empty()) {
+      out.first_token_seconds = seconds_since(start);
+      decode_start = Clock::now();
+    }
+    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) {
+      out.finish = FinishReason::kStop;
+      break;
+    }
+    sampler.observe(id);
+    out.tokens.push_back(id);
+    if (sink)
+      CORTIQ_RETURN_IF_ERROR(sink(id));
+    if (out.tokens.size() == options.max_tokens || engine.position() == engine.max_context())
+      break; // the last token needs no forward pass
+    CORTIQ_ASSIGN_OR_RETURN(logits, engine.forward({&id, 1}, false));
+  }
+  if (!out.tokens.empty())
+    out.decode_seconds = seconds_since(decode_start);
+  return out;
+}
+
+Status collect_logits(Engine& engine, std::span<const uint32_t> prompt, const LogitsSink& sink) {
+  CORTIQ_RETURN_IF_ERROR(check_prompt(engine, prompt));
+  const uint64_t batch = std::max<uint64_t>(1, engine.preferred_batch());
+  while (!prompt.empty()) {
+    const uint64_t count = std::min<uint64_t>(batch, prompt.size());
+    const uint64_t first = engine.position();
+    CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, engine.forward(prompt.first(count), true));
+    CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), first));
+    CORTIQ_RETURN_IF_ERROR(sink(logits));
+    prompt = prompt.subspan(count);
+  }
+  return {};
+}
+
+} // namespace cortiq::runtime

@@ -1,0 +1,83 @@
+#include "tools/cortiq-run/doctor.h"
+
+#include <cstdio>
+
+#include "formats/file_kind.h"
+#include "formats/quote.h"
+#include "runtime/cpu/bandwidth.h"
+#include "runtime/cpu/features.h"
+#include "runtime/cpu/limits.h"
+#include "runtime/session/session.h"
+#include "tools/cortiq-run/compiler_process.h"
+
+namespace cortiq::tools {
+namespace {
+
+/// What a target needs beside the base of every x86-64 kernel.
+struct TargetRow {
+  const char* name;
+  std::vector<std::string> features;
+};
+
+void print_targets(const runtime::CpuState& cpu) {
+  const TargetRow rows[] = {
+      {"x86-64-v3", {"avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"}},
+      {"avxvnni", {"avx2", "fma", "f16c", "avx_vnni"}},
+      {"avx512vnni", {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"}},
+      {"amx", {"avx512f", "amx_tile", "amx_int8"}},
+  };
+  for (const TargetRow& row : rows) {
+    const Status status = runtime::check_features(row.features, cpu);
+    std::printf("target %-11s %s\n", row.name, status.ok() ? "usable" : ("no: " + status.message()).c_str());
+  }
+}
+
+void print_limits(const runtime::CpuLimits& limits) {
+  std::printf("threads      %u by default: %u CPUs in the affinity mask, %u cores, ", runtime::default_threads(limits),
+              limits.affinity, limits.cores);
+  if (limits.quota > 0)
+    std::printf("cgroup quota of %.2f CPUs\n", limits.quota);
+  else
+    std::printf("no cgroup quota\n");
+  std::printf("memory       %.2f GiB in the machine, ", static_cast<double>(limits.host_memory) / (1 << 30));
+  if (limits.memory_limit != 0)
+    std::printf("cgroup limit of %.2f GiB\n", static_cast<double>(limits.memory_limit) / (1 << 30));
+  else
+    std::printf("no cgroup limit\n");
+}
+
+Status examine(const runtime::cli::RunOptions& options) {
+  CORTIQ_ASSIGN_OR_RETURN(const formats::FileKind kind, formats::detect_file_kind(options.file));
+  if (kind != formats::FileKind::kArtifact) {
+    std::printf("file         %s is a model; it has to be compiled\n", formats::quote(options.file).c_str());
+    return {};
+  }
+  runtime::LoadOptions load;
+  load.verify_weights = options.verify;
+  CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(options.file, load));
+  std::printf("file         %s runs here: %s for %s, %.1f MB of weights%s\n", formats::quote(options.file).c_str(),
+              model->info().architecture.c_str(), model->info().target.c_str(),
+              static_cast<double>(model->info().weight_bytes) * 1e-6, options.verify ? ", every hash right" : "");
+  return {};
+}
+
+} // namespace
+
+Status run_doctor(const runtime::cli::RunOptions& options) {
+  const runtime::CpuState cpu = runtime::read_cpu_state();
+  const runtime::CpuLimits limits = runtime::read_cpu_limits();
+  std::printf("cpu          %s\n", cpu.name.c_str());
+  std::string features;
+  for (const std::string& name : runtime::usable_features(cpu))
+    features += " " + name;
+  std::printf("features    %s\n", features.c_str());
+  print_targets(cpu);
+  print_limits(limits);
+  std::printf("read speed   %.1f GB/s with %u threads\n",
+              runtime::measure_read_bandwidth(runtime::default_threads(limits)), runtime::default_threads(limits));
+  const StatusOr<std::string> compiler = find_compiler();
+  std::printf("compiler     %s\n", compiler.ok() ? compiler->c_str() : "not found: only compiled artifacts can run");
+  return options.file.empty() ? Status() : examine(options);
+}
+
+} // namespace cortiq::tools

@@ -1,0 +1,90 @@
+// cortiq-run: runs a compiled model. Exit codes: 0 done, 2 bad input or command line, 1 a bug of ours.
+
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/file_kind.h"
+#include "formats/quote.h"
+#include "runtime/cli/artifact_engine.h"
+#include "runtime/cli/run.h"
+#include "runtime/cli/run_options.h"
+#include "tools/cortiq-run/compiler_process.h"
+#include "tools/cortiq-run/doctor.h"
+#include "tools/cortiq-run/model_cache.h"
+
+namespace {
+
+using cortiq::Status;
+using cortiq::StatusOr;
+using cortiq::runtime::cli::Loaded;
+using cortiq::runtime::cli::RunOptions;
+
+/// The command line for `cortiq-compile --interpret`: the same without the choice of the backend.
+std::vector<std::string> interpreter_arguments(int argc, char** argv) {
+  std::vector<std::string> arguments = {"--interpret"};
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--backend")
+      ++i;
+    else if (!argument.starts_with("--backend="))
+      arguments.emplace_back(argument);
+  }
+  return arguments;
+}
+
+Status interpret(const RunOptions& options, cortiq::formats::FileKind kind, int argc, char** argv) {
+  if (kind == cortiq::formats::FileKind::kArtifact)
+    return cortiq::invalid("the reference backend runs the model file, not the artifact " +
+                           cortiq::formats::quote(options.file));
+  CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, cortiq::tools::find_compiler());
+  return cortiq::tools::become(compiler, interpreter_arguments(argc, argv));
+}
+
+Status run(const RunOptions& options, int argc, char** argv) {
+  if (options.doctor)
+    return cortiq::tools::run_doctor(options);
+  CORTIQ_ASSIGN_OR_RETURN(const cortiq::formats::FileKind kind, cortiq::formats::detect_file_kind(options.file));
+  if (options.backend == "reference")
+    return interpret(options, kind, argc, argv);
+  std::optional<cortiq::tools::CachedArtifact> cached;
+  if (kind != cortiq::formats::FileKind::kArtifact) {
+    StatusOr<cortiq::tools::CachedArtifact> artifact = cortiq::tools::compile_into_cache(options);
+    if (!artifact.ok())
+      return artifact.status();
+    cached.emplace(*std::move(artifact));
+  }
+  CORTIQ_ASSIGN_OR_RETURN(Loaded loaded,
+                          cortiq::runtime::cli::load_artifact_engine(cached ? cached->path() : options.file, options));
+  cached.reset(); // what is mapped stays; a temporary file needs no name any more
+  CORTIQ_RETURN_IF_ERROR(cortiq::runtime::cli::run(options, loaded));
+  if (options.verify && !options.prompt && !options.tokens && !options.chat)
+    std::printf("%s: every hash is right\n", cortiq::formats::quote(options.file).c_str());
+  return {};
+}
+
+int complain(const std::string& sentence, int code) {
+  std::fprintf(stderr, "cortiq-run: %s\n", sentence.c_str());
+  return code;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    RunOptions options;
+    const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, "cortiq-run", options);
+    if (!outcome.run)
+      return outcome.exit;
+    const Status status = run(options, argc, argv);
+    return status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
+  } catch (const std::bad_alloc&) {
+    return complain("there is not enough memory for this model", 2);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), 1);
+  }
+}
