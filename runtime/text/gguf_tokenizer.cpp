@@ -340,8 +340,8 @@ Status build_t5(const GgufTokenizerData& data, GgufVocabulary& vocabulary, Parts
   if (!data.precompiled_charsmap.empty())
     steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64(data.precompiled_charsmap)}});
   if (data.remove_extra_whitespaces) {
-    steps.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
-    steps.push_back(replace({{"Regex", " {2,}"}}, " "));
+    steps.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
+    steps.push_back(replace({{"Regex", " {2,}"}}, kWordMark));
   }
   if (!steps.empty())
     parts.normalizer = sequence("normalizers", std::move(steps));

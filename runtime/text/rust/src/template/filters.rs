@@ -13,13 +13,21 @@ pub fn register(env: &mut Environment) {
     }
     env.add_filter("batch", batch);
     env.add_filter("format", format);
+    env.add_filter("float", |value: Value, default: Option<f64>| {
+        Value::from(float(&value).unwrap_or(default.unwrap_or(0.0)))
+    });
     env.add_filter("indent", indent);
+    env.add_filter("int", int);
     env.add_filter("join", join);
     env.add_filter("list", list);
     env.add_filter("replace", replace);
     env.add_filter("round", round);
     env.add_filter("string", |value: Value| python::text(&value));
     env.add_filter("tojson", json::filter);
+    env.add_filter("wordcount", |value: Value| -> Result<usize, Error> {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        Ok(python::text(&value)?.split(|c| !is_word(c)).filter(|word| !word.is_empty()).count())
+    });
 }
 
 fn list(value: Value) -> Result<Value, Error> {
@@ -123,6 +131,28 @@ fn indent(
 fn format(value: Value, args: minijinja::value::Rest<Value>) -> Result<Value, Error> {
     let format = value.as_str().ok_or_else(|| invalid("format needs a text"))?;
     operators::printf(format, &Value::from_object(Tuple(args.0))).map(Value::from)
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value.kind() {
+        ValueKind::Bool => Some(f64::from(value.is_true() as u8)),
+        ValueKind::Number => f64::try_from(value.clone()).ok(),
+        ValueKind::String => value.as_str()?.trim().replace('_', "").parse().ok(),
+        _ => None,
+    }
+}
+
+/// int(default=0, base=10): texts of floats are cut; what is no number gives the default.
+fn int(value: Value, default: Option<Value>, base: Option<u32>) -> Value {
+    let whole = match value.kind() {
+        ValueKind::Number if value.is_integer() => return value,
+        ValueKind::String => {
+            value.as_str().and_then(|text| i128::from_str_radix(text.trim(), base.unwrap_or(10).clamp(2, 36)).ok())
+        }
+        _ => None,
+    };
+    let whole = whole.or_else(|| float(&value).filter(|number| number.abs() < 1e30).map(|number| number as i128));
+    whole.map_or_else(|| default.unwrap_or(Value::from(0)), operators::whole)
 }
 
 /// round(precision=0, method="common"): halves go to the even neighbour, as in Python.

@@ -30,7 +30,7 @@ const STACK_BYTES: usize = 64 << 20;
 /// Instructions a rendering may execute: a conversation of a thousand messages takes some 300,000.
 const FUEL: u64 = 10_000_000;
 const MACRO_DEPTH: usize = 200;
-const MAX_SOURCE_BYTES: usize = 4 << 20;
+const MAX_SOURCE_BYTES: usize = 1 << 20;
 
 pub struct Job<'a> {
     pub source: &'a str,

@@ -8,15 +8,17 @@ use super::{budget, invalid};
 
 const MAX_DEPTH: usize = 100;
 
-/// str(value)
+/// str(value), charged.
 pub fn text(value: &Value) -> Result<String, Error> {
     let mut out = String::new();
     match value.as_str() {
-        Some(plain) => out.push_str(plain),
+        Some(plain) => {
+            budget::charge_bytes(plain.len())?;
+            out.push_str(plain);
+        }
         None if value.is_undefined() => {}
         None => repr(value, &mut out, 0)?,
     }
-    budget::charge_bytes(out.len())?;
     Ok(out)
 }
 
@@ -40,6 +42,7 @@ fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH {
         return Err(invalid("a value is nested too deeply to be printed"));
     }
+    let before = out.len();
     match value.kind() {
         ValueKind::Undefined => out.push_str("Undefined"),
         ValueKind::None => out.push_str("None"),
@@ -47,38 +50,44 @@ fn repr(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
         ValueKind::Number if value.is_integer() => out.push_str(&value.to_string()),
         ValueKind::Number => out.push_str(&float(f64::try_from(value.clone())?)),
         ValueKind::String => quote(value.as_str().unwrap_or_default(), out),
-        ValueKind::Map => {
-            out.push('{');
-            for (at, key) in value.try_iter()?.enumerate() {
-                if at > 0 {
-                    out.push_str(", ");
-                }
-                repr(&key, out, depth + 1)?;
-                out.push_str(": ");
-                repr(&value.get_item(&key)?, out, depth + 1)?;
-            }
-            out.push('}');
-        }
-        ValueKind::Seq | ValueKind::Iterable => {
-            let tuple = value.downcast_object_ref::<Tuple>();
-            out.push(if tuple.is_some() { '(' } else { '[' });
-            for (at, item) in value.try_iter()?.enumerate() {
-                if at > 0 {
-                    out.push_str(", ");
-                }
-                repr(&item, out, depth + 1)?;
-                if out.len() > 1 << 20 {
-                    budget::charge_bytes(1)?;
-                }
-            }
-            out.push_str(match tuple {
-                Some(tuple) if tuple.0.len() == 1 => ",)",
-                Some(_) => ")",
-                None => "]",
-            });
-        }
+        ValueKind::Map => return repr_map(value, out, depth),
+        ValueKind::Seq | ValueKind::Iterable => return repr_list(value, out, depth),
         _ => out.push_str("<object>"),
     }
+    budget::charge_bytes(out.len() - before + SEPARATOR_BYTES)
+}
+
+/// What a list's brackets and commas add to each item.
+const SEPARATOR_BYTES: usize = 2;
+
+fn repr_map(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
+    out.push('{');
+    for (at, key) in value.try_iter()?.enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        repr(&key, out, depth + 1)?;
+        out.push_str(": ");
+        repr(&value.get_item(&key)?, out, depth + 1)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn repr_list(value: &Value, out: &mut String, depth: usize) -> Result<(), Error> {
+    let tuple = value.downcast_object_ref::<Tuple>();
+    out.push(if tuple.is_some() { '(' } else { '[' });
+    for (at, item) in value.try_iter()?.enumerate() {
+        if at > 0 {
+            out.push_str(", ");
+        }
+        repr(&item, out, depth + 1)?;
+    }
+    out.push_str(match tuple {
+        Some(tuple) if tuple.0.len() == 1 => ",)",
+        Some(_) => ")",
+        None => "]",
+    });
     Ok(())
 }
 

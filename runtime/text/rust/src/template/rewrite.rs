@@ -7,7 +7,7 @@ use minijinja::Value;
 use minijinja::machinery::{Instruction, Instructions, Token, WhitespaceConfig, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
-use super::methods;
+use super::{invalid, methods};
 
 /// Words after which a parenthesis opens a group or tuple, not a call.
 const KEYWORDS: [&str; 16] = [
@@ -29,6 +29,10 @@ const KEYWORDS: [&str; 16] = [
     "with",
 ];
 
+/// Bounds of the source: parser and compiler recurse along chains of operators and of `elif`.
+const MAX_TAGS: usize = 10_000;
+const MAX_TAG_TOKENS: usize = 10_000;
+
 struct Open {
     offset: usize,
     group: bool,
@@ -37,12 +41,16 @@ struct Open {
 }
 
 /// `{% generation %}` becomes a block that does nothing, with its whitespace marks; a tuple `(a, b)` becomes
-/// `__py_tuple(a, b)`, since the engine would print it as a list.
+/// `__py_tuple(a, b)`, since the engine would print it as a list. Beside a `*`, a number `n` becomes `(n|int)`: the compiler
+/// would compute a product of constants itself, without a bound.
 pub fn source(source: &str, whitespace: WhitespaceConfig) -> Result<String, Error> {
     let mut edits: Vec<(usize, usize, &str)> = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut before: Option<Token> = None;
     let mut tag: Option<&str> = None;
+    let mut numbers: Vec<(usize, usize)> = Vec::new(); // integers of the tag
+    let mut multiplies = false;
+    let (mut tags, mut tag_tokens) = (0, 0);
     let mut tag_target = false; // inside the targets of `for` and `set`, where a tuple is a pattern
     for item in tokenize(source, false, SyntaxConfig::default(), whitespace) {
         let (token, span) = item?;
@@ -52,8 +60,16 @@ pub fn source(source: &str, whitespace: WhitespaceConfig) -> Result<String, Erro
         {
             top.empty = false;
         }
+        tag_tokens += 1;
+        if tags > MAX_TAGS || tag_tokens > MAX_TAG_TOKENS {
+            return Err(invalid("it has more tags, or more in one tag, than a chat template may"));
+        }
         match &token {
             Token::BlockStart | Token::VariableStart => {
+                tags += 1;
+                tag_tokens = 0;
+                multiplies = false;
+                numbers.clear();
                 open.clear();
                 tag = None;
                 tag_target = false;
@@ -81,6 +97,16 @@ pub fn source(source: &str, whitespace: WhitespaceConfig) -> Result<String, Erro
                 let group = matches!(token, Token::ParenOpen) && !callee && !tag_target;
                 open.push(Open { offset, group, commas: 0, empty: true });
             }
+            Token::Mul => multiplies = true,
+            Token::Int(_) | Token::Int128(_) if !matches!(before, Some(Token::Dot)) => {
+                numbers.push((offset, span.end_offset as usize));
+            }
+            Token::BlockEnd | Token::VariableEnd if multiplies => {
+                for (start, end) in numbers.drain(..) {
+                    edits.push((start, 0, "("));
+                    edits.push((end, 0, "|int)"));
+                }
+            }
             Token::Comma => {
                 if let Some(top) = open.last_mut() {
                     top.commas += 1;
@@ -98,7 +124,7 @@ pub fn source(source: &str, whitespace: WhitespaceConfig) -> Result<String, Erro
         }
         before = Some(token);
     }
-    edits.sort_unstable_by_key(|edit| edit.0);
+    edits.sort_by_key(|edit| edit.0);
     let mut text = String::with_capacity(source.len() + 16 * edits.len());
     let mut at = 0;
     for (offset, length, replacement) in edits {
@@ -167,6 +193,14 @@ fn translate<'s>(instruction: &Instruction<'s>, emit: &mut dyn FnMut(Instruction
         Instruction::ApplyFilter(..)
         | Instruction::CallFunction(..)
         | Instruction::CallObject(_)
+        | Instruction::PerformTest(..)
+        | Instruction::In
+        | Instruction::Eq
+        | Instruction::Ne
+        | Instruction::Gt
+        | Instruction::Gte
+        | Instruction::Lt
+        | Instruction::Lte
         | Instruction::Slice
         | Instruction::EndCapture
         | Instruction::BuildList(_)
