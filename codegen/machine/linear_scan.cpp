@@ -60,7 +60,7 @@ private:
         victim = cheapest_allowed(active, forbidden(interval));
       if (victim == active.end() || spill_cost(intervals_[*victim]) >= spill_cost(interval)) {
         if (info(interval.reg).transient)
-          return internal_error("one instruction needs more registers than the target has");
+          return make_room(interval);
         to_spill_.push_back(interval.reg);
         return {};
       }
@@ -71,6 +71,22 @@ private:
     }
     assigned_[interval.reg] = choice;
     active.push_back(interval.reg);
+    return {};
+  }
+
+  /// A scratch register of moves found nothing it may take: one of the moved registers goes to its slot instead.
+  Status make_room(const LiveInterval& interval) {
+    VReg cheapest = kNoReg;
+    for (const auto& [to, from] : function_.code[interval.start / 2].moves)
+      for (VReg reg : {to, from})
+        if (assigned_[reg] >= 0 && !info(reg).transient && info(reg).reg_class == info(interval.reg).reg_class &&
+            (cheapest == kNoReg || spill_cost(intervals_[reg]) < spill_cost(intervals_[cheapest])))
+          cheapest = reg;
+    if (cheapest == kNoReg)
+      return internal_error("one instruction needs more registers than the target has");
+    to_spill_.push_back(cheapest);
+    assigned_[cheapest] = -1;
+    std::erase(active_[static_cast<int>(info(cheapest).reg_class)], cheapest);
     return {};
   }
 

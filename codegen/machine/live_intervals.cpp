@@ -40,19 +40,20 @@ private:
 
   void visit(int32_t i) {
     const Instruction& instruction = function_.code[i];
-    if (instruction.kind == InstructionKind::kLoopBegin) {
-      open_.push_back(instruction.loop);
-      // Carried registers meet at the loop's entry, so that no two of them share one.
-      for (VReg reg = 0; reg < intervals_.size(); ++reg)
-        if (function_.vregs[reg].carried_by == instruction.loop)
-          intervals_[reg].end = std::max(intervals_[reg].end, 2 * i + 2);
-    }
     const bool late = instruction.rules && instruction.rules->early_result;
     const int8_t tied = instruction.rules ? instruction.rules->tied : -1;
     for (int operand = 0; operand < kMaxOperands; ++operand) {
       // A result that shares the tied operand's register is written by a copy first: the others must outlive that.
       const bool outlives = late || (tied >= 0 && operand != tied);
       read(instruction.uses[operand], 2 * i + (outlives ? 1 : 0));
+    }
+    // A loop_begin reads counter and limit outside of its loop.
+    if (instruction.kind == InstructionKind::kLoopBegin) {
+      open_.push_back(instruction.loop);
+      // Carried registers meet at the loop's entry, so that no two of them share one.
+      for (VReg reg = 0; reg < intervals_.size(); ++reg)
+        if (function_.vregs[reg].carried_by == instruction.loop)
+          intervals_[reg].end = std::max(intervals_[reg].end, 2 * i + 2);
     }
     read(instruction.mem.base, 2 * i + (late || tied >= 0 ? 1 : 0));
     read(instruction.mem.index, 2 * i + (late || tied >= 0 ? 1 : 0));
@@ -62,9 +63,9 @@ private:
     for (const auto& [to, from] : instruction.moves)
       write(to, 2 * i + 1);
     for (VReg scratch : instruction.scratch) {
-      read(scratch, 2 * i + 1);
       if (scratch != kNoReg)
         intervals_[scratch].start = 2 * i;
+      read(scratch, 2 * i + 1);
     }
     if (instruction.kind == InstructionKind::kLoopEnd)
       open_.pop_back();

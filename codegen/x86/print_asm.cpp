@@ -42,6 +42,7 @@ public:
     disassembler_.reset(target->createMCDisassembler(*subtarget_, *context_));
     printer_.reset(target->createMCInstPrinter(triple, /*Intel syntax*/ 1, *asm_info_, *instructions_, *registers_));
     printer_->setPrintImmHex(true);
+    printer_->setPrintBranchImmAsAddress(true);
   }
 
   bool usable() const { return printer_ != nullptr; }

@@ -70,19 +70,20 @@ struct OpSelectors {
                              .mem = s.memory(load.getPtr(), offset)});
       return {};
     }
-    s.regs_[load] = load_bytes(s, load.getPtr(), offset, bytes, bits);
+    s.regs_[load] = load_bytes(s, load.getPtr(), offset, bytes, bits, bits);
     return {};
   }
 
-  /// The first `bytes` bytes, less than the whole vector, the rest zero.
-  static VReg load_bytes(Selector& s, mlir::Value ptr, int64_t offset, unsigned bytes, unsigned bits) {
+  /// The first `bytes` bytes, less than the whole vector of `bits`, the rest zero up to `held`, the bits of the
+  /// register.
+  static VReg load_bytes(Selector& s, mlir::Value ptr, int64_t offset, unsigned bytes, unsigned bits, unsigned held) {
     if (bits > 128) {
       const unsigned half = bits / 16;
       if (bytes <= half) // an operation on 128 or 256 bits clears what is above
-        return whole_or_part(s, ptr, offset, bytes, bits / 2);
-      const VReg low = whole_or_part(s, ptr, offset, half, bits / 2);
-      const VReg high = whole_or_part(s, ptr, offset + half, bytes - half, bits / 2);
-      return s.add_named("insert_half", bits, {low, high});
+        return whole_or_part(s, ptr, offset, bytes, bits / 2, held);
+      const VReg low = whole_or_part(s, ptr, offset, half, bits / 2, bits / 2);
+      const VReg high = whole_or_part(s, ptr, offset + half, bytes - half, bits / 2, bits / 2);
+      return s.add_named("insert_half", bits, {low, high}, 0, held);
     }
     // 1 to 15 bytes: the largest power of two first, the others inserted behind it.
     VReg value = kNoReg;
@@ -91,29 +92,29 @@ struct OpSelectors {
       if (bytes - done < piece)
         continue;
       const MemRef at = s.memory(ptr, offset + done);
-      const VReg next = s.function_.new_vreg(RegClass::kVector, bits);
-      if (value == kNoReg && piece >= 4) {
+      if (value == kNoReg && piece < 4)
+        value = s.add_named("zero", 128, {}, 0, held);
+      const VReg next = s.function_.new_vreg(RegClass::kVector, held);
+      if (value == kNoReg)
         s.add({.rules = s.row(piece == 8 ? "load8" : "load4"), .bits = 128, .def = next, .mem = at});
-      } else {
-        if (value == kNoReg)
-          value = s.add_named("zero", 128, {}, 0, bits);
+      else
         s.add({.rules = s.row(std::string("insert_") + name),
                .bits = 128,
                .def = next,
                .uses = {value},
                .imm = done / piece,
                .mem = at});
-      }
       value = next;
       done += piece;
     }
     return value;
   }
 
-  static VReg whole_or_part(Selector& s, mlir::Value ptr, int64_t offset, unsigned bytes, unsigned bits) {
+  static VReg whole_or_part(Selector& s, mlir::Value ptr, int64_t offset, unsigned bytes, unsigned bits,
+                            unsigned held) {
     if (bytes * 8 < bits)
-      return load_bytes(s, ptr, offset, bytes, bits);
-    const VReg value = s.function_.new_vreg(RegClass::kVector, bits);
+      return load_bytes(s, ptr, offset, bytes, bits, held);
+    const VReg value = s.function_.new_vreg(RegClass::kVector, held);
     return s.add({.rules = s.row("load"), .bits = bits, .def = value, .mem = s.memory(ptr, offset)});
   }
 
