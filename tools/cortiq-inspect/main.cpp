@@ -1,6 +1,7 @@
 // cortiq-inspect: says what is in a model file. Exit codes: 0 done, 2 bad input or bad command line, 1 a bug of ours.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <exception>
@@ -98,7 +99,9 @@ private:
   Arguments arguments_;
 };
 
-int complain(const std::string& sentence, int code) {
+/// One line on stderr, whatever bytes of the command line a parser's message repeats.
+int complain(std::string sentence, int code) {
+  std::replace_if(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
   std::fprintf(stderr, "cortiq-inspect: %s\n", sentence.c_str());
   return code;
 }
