@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 
 #include "mlir/IR/MLIRContext.h"
 
 #include "codegen/kernels/build_kernel.h"
 #include "dialects/Vec/Interp/Interpreter.h"
 #include "test/unit/kernels/kernel_runner.h"
+#include "test/unit/x86/kernel_harness.h"
 
 namespace cortiq::test {
 namespace {
@@ -26,7 +29,7 @@ void expect_close(const KernelProblem& problem, const KernelData& data, const st
         << codegen::kernel_name(problem.spec) << " token " << i / data.rows << " row " << i % data.rows;
 }
 
-class KernelTest : public testing::TestWithParam<const formats::Codec*> {};
+class KernelTest : public ::testing::TestWithParam<const formats::Codec*> {};
 
 TEST_P(KernelTest, InterpretedKernelsMatchTheReferenceDecode) {
   mlir::MLIRContext context;
@@ -47,6 +50,65 @@ TEST_P(KernelTest, InterpretedKernelsMatchTheReferenceDecode) {
   }
 }
 
+struct Target {
+  const char* name;
+  unsigned lanes;
+};
+constexpr Target kTargets[] = {{"x86-64-v3", 8}};
+
+/// Calls the problem's machine code on the data.
+std::vector<float> run_machine_code(mlir::MLIRContext& context, const KernelProblem& problem, const Target& target,
+                                    const KernelData& data) {
+  auto kernel = codegen::build_kernel(context, problem.spec, target.lanes);
+  EXPECT_TRUE(kernel.ok()) << kernel.status().message();
+  auto code = codegen::emit_x86(**kernel, *codegen::x86_target(target.name), {.poison = true});
+  EXPECT_TRUE(code.ok()) << code.status().message();
+  return run_kernel(problem, data,
+                    [&](const formats::KernelArgs* args) { EXPECT_EQ(testing::call(*code, args), ""); });
+}
+
+TEST_P(KernelTest, MachineCodeMatchesTheReferenceDecode) {
+  mlir::MLIRContext context;
+  uint64_t seed = 1;
+  for (const Target& target : kTargets) {
+    if (std::string missing = testing::missing_for(target.name); !missing.empty()) {
+      std::printf("not run for %s: this machine lacks %s\n", target.name, missing.c_str());
+      continue;
+    }
+    for (const KernelProblem& problem : kernel_problems(*GetParam(), target.name))
+      for (Data kind : {Data::kOrdinary, Data::kExtremes, Data::kZero}) {
+        KernelData data = make_kernel_data(problem, kind, ++seed);
+        expect_close(problem, data, run_machine_code(context, problem, target, data));
+        if (HasFatalFailure())
+          return;
+      }
+  }
+}
+
+/// A row's result may not depend on the tokens beside it or on how many rows its group has (behaviour "tokens depend on how
+/// many other rows are in the batch").
+TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndGroup) {
+  mlir::MLIRContext context;
+  const Target target = kTargets[0];
+  if (std::string missing = testing::missing_for(target.name); !missing.empty())
+    GTEST_SKIP() << target.name << ": this machine lacks " << missing;
+  for (uint64_t k : row_lengths(*GetParam()))
+    for (codegen::Arm arm : {codegen::Arm::kFast, codegen::Arm::kExact}) {
+      if (arm == codegen::Arm::kFast && codegen::fast_arm(*GetParam(), formats::LayoutId::kR16) != arm)
+        continue;
+      KernelProblem problem{{.codec = GetParam()->id, .k = k, .tokens = 8, .arm = arm, .isa = target.name}, 2};
+      KernelData data = make_kernel_data(problem, Data::kOrdinary, k);
+      const std::vector<float> eight = run_machine_code(context, problem, target, data);
+      for (uint32_t tokens : {1u, 2u, 4u}) {
+        KernelProblem smaller = problem;
+        smaller.spec.tokens = tokens;
+        const std::vector<float> few = run_machine_code(context, smaller, target, data);
+        ASSERT_EQ(0, std::memcmp(few.data(), eight.data(), few.size() * sizeof(float)))
+            << codegen::kernel_name(smaller.spec);
+      }
+    }
+}
+
 std::vector<const formats::Codec*> codecs_with_kernels() {
   std::vector<const formats::Codec*> codecs;
   for (const formats::Codec& codec : formats::codec_table()) {
@@ -60,7 +122,7 @@ std::vector<const formats::Codec*> codecs_with_kernels() {
   return codecs;
 }
 
-INSTANTIATE_TEST_SUITE_P(Codecs, KernelTest, testing::ValuesIn(codecs_with_kernels()),
+INSTANTIATE_TEST_SUITE_P(Codecs, KernelTest, ::testing::ValuesIn(codecs_with_kernels()),
                          [](const auto& param) { return std::string(param.param->name); });
 
 } // namespace
