@@ -19,6 +19,8 @@ using Xbyak::RegExp;
 constexpr int kCalleeSaved[] = {Operand::RBX, Operand::R12, Operand::R13, Operand::R14, Operand::R15};
 
 constexpr size_t kAlignment = 64;
+/// Innermost loops start where the decoded-instruction cache starts a line.
+constexpr size_t kLoopAlignment = 32;
 
 class Emitter : private MoveSink {
 public:
@@ -30,6 +32,7 @@ public:
   StatusOr<MachineCode> run(std::vector<uint8_t>& memory) {
     lay_out_frame();
     prologue();
+    find_innermost();
     loop_starts_.resize(function_.loops);
     loop_ends_.resize(function_.loops);
     for (const Instruction& instruction : function_.code)
@@ -186,11 +189,22 @@ private:
     row.emit(e);
   }
 
+  void find_innermost() {
+    innermost_.assign(function_.loops, false);
+    for (const Instruction& instruction : function_.code)
+      if (instruction.kind == InstructionKind::kLoopBegin)
+        last_begun_ = instruction.loop;
+      else if (instruction.kind == InstructionKind::kLoopEnd)
+        innermost_[instruction.loop] = instruction.loop == last_begun_;
+  }
+
   void begin_loop(const Instruction& instruction) {
     if (!instruction.runs_at_least_once) {
       compare(instruction);
       c_.jge(loop_ends_[instruction.loop], Xbyak::CodeGenerator::T_NEAR);
     }
+    if (innermost_[instruction.loop])
+      c_.nop((kLoopAlignment - c_.getSize() % kLoopAlignment) % kLoopAlignment);
     c_.L(loop_starts_[instruction.loop]);
   }
 
@@ -306,6 +320,8 @@ private:
   uint32_t frame_bytes_ = 0;
   std::vector<int> saved_;
   std::vector<Label> loop_starts_, loop_ends_;
+  std::vector<bool> innermost_;
+  uint32_t last_begun_ = 0;
   std::deque<Label> labels_;
   std::vector<Label*> constant_labels_;
 };
@@ -332,7 +348,7 @@ StatusOr<MachineCode> emit(const MachineFunction& function, const Allocation& al
   // No instruction has more than 15 bytes, and no row more than eight instructions; a move set has three a pair.
   size_t bound = 4096;
   for (const Instruction& instruction : function.code)
-    bound += 15 * (8 + 3 * instruction.moves.size());
+    bound += 15 * (8 + 3 * instruction.moves.size()) + kLoopAlignment;
   for (const VRegInfo& info : function.vregs)
     bound += info.constant >= 0 ? 64 : 0;
   std::vector<uint8_t> memory(bound);

@@ -98,6 +98,11 @@ void emit_swap_quarters(const Encoding& e) {
     e.c.vshuff32x4(Ymm(e.result), Ymm(e.uses[0]), Ymm(e.uses[0]), 1);
 }
 
+void emit_mov(const Encoding& e) {
+  if (e.result != e.uses[0])
+    e.c.mov(e.gd(), e.g(0));
+}
+
 void emit_mov_imm(const Encoding& e) {
   if (e.imm == 0)
     e.c.xor_(e.gd().cvt32(), e.gd().cvt32());
@@ -218,7 +223,7 @@ const NamedRow kNamedRows[] = {
     {kAvx2, {{"entry", 0b0, false, -1, false}, false, [](const Encoding& e) { if (e.result != Xbyak::Operand::RDI) { e.c.mov(e.gd(), Xbyak::Reg64(Xbyak::Operand::RDI)); } }}},
     {kAvx2, {{"mov_load", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.mov(e.gd(), e.mem); }}},
     {kAvx2, {{"mov_store", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.mov(e.mem, e.g(0)); }}},
-    {kAvx2, {{"mov", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.mov(e.gd(), e.g(0)); }}},
+    {kAvx2, {{"mov", 0b0, false, -1, false}, false, [](const Encoding& e) { emit_mov(e); }}},
     {kAvx2, {{"mov_imm", 0b0, false, -1, false}, false, [](const Encoding& e) { emit_mov_imm(e); }}},
     {kAvx2, {{"lea", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.lea(e.gd(), e.mem); }}},
     {kAvx2, {{"imul", 0b1, false, -1, false}, false, [](const Encoding& e) { emit_imul(e); }}},

@@ -54,7 +54,8 @@ public:
     if (disassembler_->getInstruction(instruction, size, bytes.drop_front(offset), offset, llvm::nulls()) !=
         llvm::MCDisassembler::Success)
       return 0;
-    printer_->printInst(&instruction, offset, "", *subtarget_, out);
+    // Branch targets count from the end of their instruction.
+    printer_->printInst(&instruction, offset + size, "", *subtarget_, out);
     return size;
   }
 

@@ -138,8 +138,12 @@ ParseResult LoopOp::parse(OpAsmParser& parser, OperationState& result) {
   Region* body = result.addRegion();
   if (parser.parseRegion(*body, regionArgs))
     return failure();
-  if (!body->empty() && (body->front().empty() || !body->front().back().hasTrait<OpTrait::IsTerminator>()))
-    OpBuilder::atBlockEnd(&body->front()).create<YieldOp>(result.location, ValueRange());
+  Block& block = body->front(); // parseRegion adds the block that the arguments belong to
+  if (block.empty() || !block.back().hasTrait<OpTrait::IsTerminator>()) {
+    OpBuilder atEnd(parser.getContext()); // the block has no parent to ask yet
+    atEnd.setInsertionPointToEnd(&block);
+    atEnd.create<YieldOp>(result.location, ValueRange());
+  }
   return parser.parseOptionalAttrDict(result.attributes);
 }
 
