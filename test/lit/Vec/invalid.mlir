@@ -1,0 +1,184 @@
+// RUN: cortiq-opt %s --split-input-file --verify-diagnostics
+
+vec.kernel @too_many_lanes(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  // expected-error @+1 {{'vec.load' op 'lanes' is 9, but has to be within 1 and the vector's 8}}
+  %v = vec.load %p[0] {lanes = 9 : i64} : vector<8xf32>
+}
+
+// -----
+
+vec.kernel @no_lanes(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<8xf32>
+  // expected-error @+1 {{'lanes' is 0}}
+  vec.store %v, %p[0] {lanes = 0 : i64} : vector<8xf32>
+}
+
+// -----
+
+vec.kernel @odd_width(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  // expected-error @+1 {{vector of 64, 128, 256 or 512 bits}}
+  %v = vec.load %p[0] : vector<3xf32>
+}
+
+// -----
+
+vec.kernel @odd_lane(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  // expected-error @+1 {{vector of 64, 128, 256 or 512 bits}}
+  %v = vec.load %p[0] : vector<4xi64>
+}
+
+// -----
+
+vec.kernel @field_offset(%args: !vec.ptr) {
+  // expected-error @+1 {{field offset 4 is not a multiple of 8 at or above 0}}
+  %p = vec.load_ptr %args[4]
+}
+
+// -----
+
+vec.kernel @field_elsewhere(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  // expected-error @+1 {{reads only the kernel's argument block}}
+  %q = vec.load_index %p[0]
+}
+
+// -----
+
+vec.kernel @scale(%args: !vec.ptr) {
+  %n = vec.load_index %args[0]
+  // expected-error @+1 {{scale is 0, but has to be at least 1}}
+  %p = vec.ptr_offset %args, %n * 0
+}
+
+// -----
+
+vec.kernel @gather_scale(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %i = vec.load %p[0] : vector<8xi32>
+  // expected-error @+1 {{scale is 3, but has to be 1, 2, 4 or 8}}
+  %v = vec.gather %p[0], %i * 3 : vector<8xi32> -> vector<8xf32>
+}
+
+// -----
+
+vec.kernel @gather_lanes(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %i = vec.load %p[0] : vector<8xi32>
+  // expected-error @+1 {{needs one index for each result lane}}
+  %v = vec.gather %p[0], %i * 4 : vector<8xi32> -> vector<4xf32>
+}
+
+// -----
+
+vec.kernel @bitcast(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<8xi32>
+  // expected-error @+1 {{keeps the number of bits, but goes from 256 to 128}}
+  %w = vec.bitcast %v : vector<8xi32> to vector<16xi8>
+}
+
+// -----
+
+vec.kernel @shift(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<16xi16>
+  // expected-error @+1 {{shifts lanes of 16 bits by 16; the amount is within 0 and 15}}
+  %w = vec.shl %v, 16 : vector<16xi16>
+}
+
+// -----
+
+vec.kernel @byte_shift(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<32xi8>
+  // expected-error @+1 {{must be vector of 64, 128, 256 or 512 bits of i16 or i32 lanes}}
+  %w = vec.shr_u %v, 4 : vector<32xi8>
+}
+
+// -----
+
+vec.kernel @table(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<8xi8>
+  // expected-error @+1 {{needs at least 128 bits, the size of its table}}
+  %w = vec.lookup16 %v, %v : vector<8xi8>
+}
+
+// -----
+
+vec.kernel @saturates(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<32xi8>
+  // expected-error @+1 {{umax is 130, but pair sums stay within i16 only for 1 to 129}}
+  %w = vec.dot2 %v, %v {umax = 130 : i64} : vector<32xi8> -> vector<16xi16>
+}
+
+// -----
+
+vec.kernel @bound(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %a = vec.load %p[0] : vector<8xi32>
+  %v = vec.load %p[0] : vector<32xi8>
+  // expected-error @+1 {{umax is 256, but an unsigned byte's bound is within 1 and 255}}
+  %w = vec.dot4 %a, %v, %v {umax = 256 : i64} : vector<8xi32>, vector<32xi8>
+}
+
+// -----
+
+vec.kernel @ratio(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<16xi16>
+  // expected-error @+1 {{needs 2 source lanes for each result lane, got 16 for 4}}
+  %w = vec.pair_add %v : vector<16xi16> -> vector<4xi32>
+}
+
+// -----
+
+vec.kernel @conversion(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<8xf32>
+  // expected-error @+1 {{knows no conversion from 'f32' to 'f16'}}
+  %w = vec.convert %v : vector<8xf32> to vector<8xf16>
+}
+
+// -----
+
+vec.kernel @conversion_lanes(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<16xi8>
+  // expected-error @+1 {{keeps the number of lanes, but goes from 16 to 8}}
+  %w = vec.convert %v : vector<16xi8> to vector<8xi32>
+}
+
+// -----
+
+vec.kernel @unsigned_float(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<8xi32>
+  // expected-error @+1 {{takes 'unsigned' only when it widens i8 or i16 lanes}}
+  %w = vec.convert %v unsigned : vector<8xi32> to vector<8xf32>
+}
+
+// -----
+
+vec.kernel @step(%args: !vec.ptr) {
+  %n = vec.load_index %args[0]
+  // expected-error @+1 {{step is 0, but has to be at least 1}}
+  vec.loop %i = %n to %n step 0 {
+  }
+}
+
+// -----
+
+vec.kernel @yields(%args: !vec.ptr) {
+  %n = vec.load_index %args[0]
+  %p = vec.load_ptr %args[8]
+  %r = vec.loop %i = %n to %n step 1 iter_args(%q = %p) -> (!vec.ptr) {
+    // expected-error @+1 {{has to yield one value for each carried one, of the same type}}
+    vec.yield %i : index
+  }
+}
