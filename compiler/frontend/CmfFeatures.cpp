@@ -55,13 +55,15 @@ constexpr std::string_view kDedicatedArchitectures[] = {"deepseek_v4", "deepseek
 Status refuseCmfFeatures(const CmfFile& file) {
   const CmfArch& arch = file.arch();
   auto refuse = [&](const std::string& what) {
-    return unsupported(file.path() + ": the model has " + what + ", which this compiler does not build");
+    return unsupported(formats::quote(file.path()) + ": the model has " + what +
+                       ", which this compiler does not build");
   };
   if (!file.find("model.embed_tokens.weight"))
-    return invalid(file.path() + ": there is no tensor 'model.embed_tokens.weight', so this is no decoder");
+    return invalid(formats::quote(file.path()) +
+                   ": there is no tensor 'model.embed_tokens.weight', so this is no decoder");
   for (std::string_view name : kDedicatedArchitectures)
     if (arch.arch_name == name)
-      return unsupported(file.path() + ": architecture " + formats::quote(arch.arch_name) +
+      return unsupported(formats::quote(file.path()) + ": architecture " + formats::quote(arch.arch_name) +
                          " has a layer stack of its own, which this compiler does not build");
   if (!arch.family_blocks.empty())
     return refuse("a block 'arch." + arch.family_blocks[0] + "'");

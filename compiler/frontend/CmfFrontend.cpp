@@ -311,7 +311,7 @@ StatusOr<ModelDescription> describeCmf(const CmfFile& file) {
   CORTIQ_RETURN_IF_ERROR(refuseCmfFeatures(file));
   StatusOr<ModelDescription> model = CmfDescriber(file).describe();
   if (!model.ok())
-    return model.status().with_prefix(file.path());
+    return model.status().with_prefix(formats::quote(file.path()));
   return model;
 }
 

@@ -24,8 +24,9 @@ Status describe(GgufReader& reader) {
 StatusOr<ModelDescription> describeGguf(const formats::GgufFile& file) {
   CORTIQ_RETURN_IF_ERROR(file.check_model());
   GgufReader reader(file);
+  const std::string prefix = formats::quote(file.path());
   if (Status status = describe(reader); !status.ok())
-    return status.message().starts_with(file.path()) ? status : status.with_prefix(file.path());
+    return status.message().starts_with(prefix) ? status : status.with_prefix(prefix);
   return reader.takeModel();
 }
 

@@ -57,7 +57,7 @@ void warnOfUnread(ModelDescription& model, const std::vector<formats::Tensor>& t
     }
   if (first)
     model.warnings.push_back(
-        path + ": " + std::to_string(unread) +
+        formats::quote(path) + ": " + std::to_string(unread) +
         (unread == 1 ? " tensor is not part of the model: " : " tensors are not part of the model, the first is ") +
         formats::quote(first->name));
 }
@@ -88,9 +88,9 @@ StatusOr<LoadedModel> loadModel(const std::string& path, mlir::MLIRContext& cont
   case formats::FileKind::kGguf:
     return load<formats::GgufFile>(path, context, &LoadedModel::gguf, describeGguf);
   case formats::FileKind::kArtifact:
-    return invalid(path + ": this is a compiled artifact (or another ELF file), not a model");
+    return invalid(formats::quote(path) + ": this is a compiled artifact (or another ELF file), not a model");
   }
-  return internal_error(path + ": a kind of file without a front end");
+  return internal_error(formats::quote(path) + ": a kind of file without a front end");
 }
 
 } // namespace cortiq::compiler
