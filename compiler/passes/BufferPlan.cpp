@@ -29,6 +29,8 @@ llvm::SmallVector<LiveBuffer> liveBuffers(kernel::ProgramOp program) {
   for (auto op : program.getBody().front().getOps<kernel::AllocOp>()) {
     auto [first, last] = ranges.lookup(op.getBuffer());
     auto type = cast<kernel::BufferType>(op.getBuffer().getType());
+    if (op.getInput())
+      first = 0;
     buffers.push_back({op, buffers.size(), type.bytesPerToken(), int64_t(op.getOffset().value_or(0)), first, last});
   }
   return buffers;

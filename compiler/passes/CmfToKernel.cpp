@@ -96,7 +96,7 @@ private:
     else
       builder_.setInsertionPointToStart(&program_.getBody().front());
     auto type = kernel::BufferType::get(builder_.getContext(), form, elements);
-    lastAlloc_ = builder_.create<kernel::AllocOp>(loc, type, IntegerAttr());
+    lastAlloc_ = builder_.create<kernel::AllocOp>(loc, type, IntegerAttr(), UnitAttr());
     return lastAlloc_.getBuffer();
   }
   static int64_t width(Value v) { return cast<RankedTensorType>(v.getType()).getDimSize(1); }
@@ -288,7 +288,8 @@ private:
     Buffers& b = allocForms(op.getResult());
     auto activation =
         kernel::ActivationAttr::get(builder_.getContext(), static_cast<kernel::Activation>(op.getActivation()));
-    stage(op, layer_ + "gate", [&] { builder_.create<kernel::GluOp>(op.getLoc(), activation, gate, up, b.f32, b.q8a); });
+    stage(op, layer_ + "gate",
+          [&] { builder_.create<kernel::GluOp>(op.getLoc(), activation, gate, up, b.f32, b.q8a); });
     return success();
   }
 
@@ -306,7 +307,8 @@ private:
       return op->emitOpError() << "works in place, but its input has other users";
     Value buffer = buffers_[x].f32;
     buffers_[op->getResult(0)].f32 = buffer;
-    stage(op, layer_ + "scale", [&] { builder_.create<kernel::LogitsOp>(op->getLoc(), buffer, f32(multiplier), f32(cap)); });
+    stage(op, layer_ + "scale",
+          [&] { builder_.create<kernel::LogitsOp>(op->getLoc(), buffer, f32(multiplier), f32(cap)); });
     return success();
   }
 

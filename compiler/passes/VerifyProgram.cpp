@@ -17,6 +17,9 @@ namespace {
 // Barriers stand where they must, and nothing is read before it was written.
 LogicalResult checkOrder(kernel::ProgramOp program) {
   llvm::DenseSet<Value> written;
+  for (auto alloc : program.getBody().front().getOps<kernel::AllocOp>())
+    if (alloc.getInput())
+      written.insert(alloc.getBuffer());
   bool head = false;
   for (kernel::StageOp stage : program.getBody().front().getOps<kernel::StageOp>()) {
     if (head && !stage.getHead())

@@ -8,7 +8,7 @@ std::span<const Target> targetTable() {
   static const Target table[] = {
       {.name = "x86-64-v3",
        .summary = "x86-64 with AVX2, FMA and F16C: Intel since 2013 (Haswell), AMD since 2015 (Excavator)",
-       .features = {"avx", "avx2", "f16c", "fma"},
+       .features = {"avx", "avx2", "bmi2", "f16c", "fma"},
        .vectorBytes = 32,
        .tokenTiles = {1, 2, 4, 8},
        .l1Bytes = 32 << 10,

@@ -30,7 +30,9 @@ ParseResult parseLayoutWord(OpAsmParser& p, LayoutAttr& layout) {
   layout = LayoutAttr::get(p.getContext(), *value);
   return success();
 }
-void printLayoutWord(OpAsmPrinter& p, Operation*, LayoutAttr layout) { p << stringifyLayout(layout.getValue()); }
+void printLayoutWord(OpAsmPrinter& p, Operation*, LayoutAttr layout) {
+  p << stringifyLayout(layout.getValue());
+}
 
 ParseResult parseActivationWord(OpAsmParser& p, ActivationAttr& activation) {
   FailureOr<Activation> value = FieldParser<Activation>::parse(p);

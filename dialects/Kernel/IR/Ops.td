@@ -123,13 +123,14 @@ def Kernel_AllocOp : Kernel_Op<"alloc", [HasParent<"ProgramOp">]> {
   let summary = "a buffer of the arena";
   let description = [{
     `kernel-plan-memory` adds `offset`: bytes a token in front of the buffer. With a batch limit of B tokens the buffer
-    starts B * offset bytes into the arena. Buffers whose values are never alive together may share their place.
+    starts B * offset bytes into the arena. Buffers whose values are never alive together may share their place. `input` marks
+    a buffer that the caller fills before the first stage.
 
     ```mlir
     %q = kernel.alloc {offset = 2304 : i64} : !kernel.buffer<f32, 576>
     ```
   }];
-  let arguments = (ins OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$offset);
+  let arguments = (ins OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$offset, UnitAttr:$input);
   let results = (outs Kernel_Buffer:$buffer);
   let assemblyFormat = "attr-dict `:` qualified(type($buffer))";
   let hasVerifier = 1;

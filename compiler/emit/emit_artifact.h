@@ -1,0 +1,35 @@
+#pragma once
+
+// From a finished kernel module to the artifact on disk.
+
+#include <string>
+#include <vector>
+
+#include "compiler/artifact/writer.h"
+#include "compiler/emit/kernel_emitter.h"
+#include "compiler/emit/weight_filler.h"
+#include "formats/status.h"
+
+namespace cortiq::compiler {
+
+/// What an artifact says beside what its module does.
+struct ArtifactFacts {
+  uint64_t maxContext = 0; ///< positions; 0 = what the model was trained for
+  uint64_t maxBatch = 0;   ///< tokens of a prefill chunk
+  bool embedWeights = true;
+  std::vector<uint8_t> tokenizer; ///< the tokenizer section
+  uint32_t tokenCount = 0;        ///< ids that have a text
+  std::vector<uint8_t> sourceHash;
+  std::string sourceName; ///< file name without folder
+  std::string options;    ///< the compile options that shaped the artifact
+};
+
+/// This compiler's version, "0.1.0".
+std::string compilerVersion();
+
+/// Generates the module's kernels, packs its weights and writes all to `path`. `module` passed kernel-verify-program
+/// and has `cmf.target`, `cmf.numerics` and `cmf.model`.
+Status emitArtifact(mlir::ModuleOp module, KernelEmitter& emitter, const ModelBytes& model, ArtifactFacts facts,
+                    const std::string& path, const WriteOptions& options);
+
+} // namespace cortiq::compiler

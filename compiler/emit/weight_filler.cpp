@@ -1,0 +1,96 @@
+#include "compiler/emit/weight_filler.h"
+
+#include <cstring>
+
+#include "dialects/CMF/IR/CMF.h"
+#include "formats/checked_math.h"
+#include "formats/layout/layout.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+namespace {
+
+/// All that filling one weight takes, free of IR, so that threads can share it.
+struct Job {
+  std::string name;
+  const formats::Codec* codec;       ///< in the artifact
+  const formats::Codec* sourceCodec; ///< in the file
+  formats::LayoutId layout;
+  uint64_t rows, cols;
+  float add;
+  std::span<const uint8_t> payload;
+  uint64_t sourceRows;          ///< of the whole payload; values for a vector
+  std::vector<uint32_t> rowMap; ///< empty = all rows in order
+};
+
+Status fillVector(const Job& job, std::span<uint8_t> out) {
+  // A vector is one row of the file's tensor, however many of its values are taken.
+  std::vector<float> values(job.sourceRows);
+  job.sourceCodec->decode_row(job.payload.data(), 1, job.sourceRows, 0, values.data());
+  for (uint64_t i = 0; i < job.cols; ++i) {
+    float value = values[job.rowMap.empty() ? i : job.rowMap[i]] + job.add;
+    std::memcpy(out.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  return {};
+}
+
+Status fill(const Job& job, std::span<uint8_t> out) {
+  if (job.rows == 1 && job.codec->id == formats::CodecId::kF32 && job.layout == formats::LayoutId::kVerbatim)
+    return fillVector(job, out);
+  return formats::pack(*job.codec, job.layout, job.payload, job.sourceRows, job.cols, job.rowMap, out);
+}
+
+StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
+  auto find = [](llvm::StringRef name) { return formats::find_codec({name.data(), name.size()}); };
+  Job job{weight.getSymName().str(),
+          find(weight.getCodec()),
+          find(weight.getSourceCodec().value_or(weight.getCodec())),
+          static_cast<formats::LayoutId>(weight.getLayout()),
+          weight.getRows(),
+          weight.getCols(),
+          weight.getAdd().convertToFloat(),
+          {},
+          0,
+          {}};
+  bool vector = weight.getRows() == 1;
+  auto source = dyn_cast_if_present<cmf::SourceAttr>(weight.getSourceAttr());
+  if (!source)
+    return internal_error("weight " + job.name + " has no source in the model file");
+  std::span<const uint8_t> file = model(source.getFile());
+  if (!formats::range_fits(source.getOffset(), source.getBytes(), file.size()))
+    return invalid("weight " + job.name + " lies outside of its file");
+  job.payload = file.subspan(source.getOffset(), source.getBytes());
+  job.sourceRows = vector ? job.cols : job.rows;
+  if (auto map = dyn_cast_if_present<cmf::RowsAttr>(weight.getRowMapAttr())) {
+    job.sourceRows = map.getOf();
+    for (uint64_t r = 0, n = vector ? job.cols : job.rows; r < n; ++r) {
+      int64_t row = map.sourceRow(r);
+      if (row < 0 || uint64_t(row) >= job.sourceRows || row > UINT32_MAX)
+        return internal_error("weight " + job.name + " takes row " + std::to_string(row) + " of " +
+                              std::to_string(job.sourceRows));
+      job.rowMap.push_back(static_cast<uint32_t>(row));
+    }
+  }
+  auto expected = vector ? job.sourceCodec->payload_bytes(*job.sourceCodec, 1, job.sourceRows)
+                         : job.sourceCodec->payload_bytes(*job.sourceCodec, job.sourceRows, job.cols);
+  if (!expected.ok())
+    return expected.status().with_prefix("weight " + job.name);
+  if (*expected != job.payload.size())
+    return invalid("weight " + job.name + " has " + std::to_string(job.payload.size()) +
+                   " bytes in the file, its shape needs " + std::to_string(*expected));
+  return job;
+}
+
+} // namespace
+
+StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, ModelBytes model) {
+  auto jobs = std::make_shared<std::vector<Job>>();
+  for (auto weight : module.getOps<kernel::WeightOp>()) {
+    CORTIQ_ASSIGN_OR_RETURN(Job job, makeJob(weight, model));
+    jobs->push_back(std::move(job));
+  }
+  return WeightFiller([jobs](size_t index, std::span<uint8_t> out) { return fill((*jobs)[index], out); });
+}
+
+} // namespace cortiq::compiler

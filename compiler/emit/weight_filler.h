@@ -1,0 +1,21 @@
+#pragma once
+
+// The bytes of an artifact's weights, made from the payloads of the model file.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "compiler/artifact/writer.h"
+#include "dialects/Kernel/IR/KernelDialect.h"
+
+namespace cortiq::compiler {
+
+/// The bytes of part `file` of the model (0 for a model of one file). They outlive every use of the filler.
+using ModelBytes = std::function<std::span<const uint8_t>(uint32_t file)>;
+
+/// Packs weight n of the module's table into its layout: matrices by formats::pack(), vectors by decoding to f32.
+/// Fails, naming the weight, where a source is missing or does not fit the weight.
+StatusOr<WeightFiller> makeWeightFiller(mlir::ModuleOp module, ModelBytes model);
+
+} // namespace cortiq::compiler

@@ -1,0 +1,107 @@
+#include "tools/cortiq-compile/compile.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "compiler/frontend/LoadModel.h"
+#include "compiler/pipelines/Pipelines.h"
+#include "compiler/target/target_attr.h"
+#include "formats/artifact/artifact_hash.h"
+#include "runtime/text/text_section.h"
+#include "runtime/text/text_source.h"
+#include "tools/cortiq-compile/session.h"
+
+namespace cortiq::tools {
+namespace {
+
+struct ModelParts {
+  size_t count;
+  compiler::ModelBytes bytes;
+};
+
+ModelParts parts_of(const compiler::LoadedModel& model) {
+  if (model.cmf)
+    return {model.cmf->file_count(), [file = model.cmf.get()](uint32_t i) { return file->file_bytes(i); }};
+  return {model.gguf->file_count(), [file = model.gguf.get()](uint32_t i) { return file->file_bytes(i); }};
+}
+
+// A model of several files is known by the hash over its parts' hashes.
+std::vector<uint8_t> hash_of(const ModelParts& parts) {
+  std::vector<uint8_t> hashes;
+  for (uint32_t i = 0; i < parts.count; ++i) {
+    const formats::Hash256 hash = formats::hash256(parts.bytes(i));
+    hashes.insert(hashes.end(), hash.begin(), hash.end());
+  }
+  if (parts.count == 1)
+    return hashes;
+  const formats::Hash256 hash = formats::hash256(hashes);
+  return {hash.begin(), hash.end()};
+}
+
+void warn(const std::string& sentence) {
+  std::fprintf(stderr, "cortiq-compile: note: %s\n", sentence.c_str());
+}
+
+// A model whose tokenizer is missing or not supported still runs on token ids.
+Status add_tokenizer(const compiler::LoadedModel& model, compiler::ArtifactFacts& facts) {
+  namespace text = runtime::text;
+  StatusOr<text::TextSource> source =
+      model.cmf ? text::read_text_source(*model.cmf) : text::read_text_source(*model.gguf);
+  if (!source.ok()) {
+    warn(source.status().message() + "; the artifact will work on token ids only");
+    return {};
+  }
+  StatusOr<std::vector<uint8_t>> section = text::pack_text_section(source->tokenizer_json, source->config);
+  if (!section.ok()) {
+    warn(section.status().message() + "; the artifact will work on token ids only");
+    return {};
+  }
+  facts.tokenizer = *std::move(section);
+  CORTIQ_ASSIGN_OR_RETURN(text::TextModel opened, text::open_text_section(facts.tokenizer));
+  facts.tokenCount = opened.tokenizer.vocab_size();
+  return {};
+}
+
+} // namespace
+
+Status compile_model(const CompileOptions& options) {
+  CompileSession session(options);
+  CORTIQ_ASSIGN_OR_RETURN(const compiler::Target target, session.target());
+  CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model, compiler::loadModel(options.model, session.context()));
+  mlir::ModuleOp module = *model.module;
+  for (const std::string& sentence : model.warnings)
+    warn(sentence);
+  session.lap("read the model");
+
+  module->setAttr(cmf::kTargetAttr, compiler::targetAttr(&session.context(), target));
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, [&](mlir::OpPassManager& passes) {
+    compiler::buildGraphPipeline(passes, {.target = "", .numerics = options.numerics});
+  }));
+  if (options.emit == EmitKind::kCmf)
+    return session.write_ir(module);
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, compiler::buildProgramPipeline));
+  session.lap("run the passes");
+  if (options.emit == EmitKind::kKernel)
+    return session.write_ir(module);
+
+  CORTIQ_ASSIGN_OR_RETURN(auto emitter, compiler::makeKernelEmitter(target.name));
+  if (options.emit != EmitKind::kArtifact)
+    return session.write_kernels(module, *emitter);
+
+  compiler::ArtifactFacts facts;
+  facts.maxContext = options.max_context;
+  facts.maxBatch = options.max_batch;
+  facts.embedWeights = options.weights == "embed";
+  facts.options = shaping_options(options);
+  facts.sourceName = std::filesystem::path(options.model).filename().string();
+  CORTIQ_RETURN_IF_ERROR(add_tokenizer(model, facts));
+  session.lap("pack the tokenizer");
+  const ModelParts parts = parts_of(model);
+  facts.sourceHash = hash_of(parts);
+  session.lap("hash the model");
+  Status written = session.write_artifact(module, *emitter, parts.bytes, std::move(facts));
+  session.lap("generate kernels, pack weights, write");
+  return written;
+}
+
+} // namespace cortiq::tools

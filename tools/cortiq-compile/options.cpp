@@ -1,0 +1,134 @@
+#include "tools/cortiq-compile/options.h"
+
+#include <cstdio>
+
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include "compiler/emit/emit_artifact.h"
+#include "compiler/target/target_table.h"
+#include "formats/artifact/artifact_file.h"
+
+namespace cl = llvm::cl;
+
+namespace cortiq::tools {
+namespace {
+
+constexpr char kOverview[] =
+    R"(Compiles a quantized language model (CMF or GGUF) to an artifact for one kind of CPU.
+
+  cortiq-compile model.gguf -o model.cqa       then: cortiq-run model.cqa -p "Hello"
+
+Exit status: 0 done, 1 a bug of ours, 2 something is wrong with the command, the model or the machine.
+)";
+
+void list_targets() {
+  std::printf("native           the best of these that this machine can run\n");
+  for (const compiler::Target& target : compiler::targetTable())
+    std::printf("%-16s %s\n", std::string(target.name).c_str(), std::string(target.summary).c_str());
+}
+
+// The first line of what LLVM's parser wrote, without the program's name in front.
+std::string first_line(const std::string& text) {
+  std::string line = text.substr(0, text.find('\n'));
+  const size_t colon = line.find(": ");
+  return colon == std::string::npos ? line : line.substr(colon + 2);
+}
+
+Status check(const CompileOptions& o) {
+  if (o.numerics != "fast" && o.numerics != "exact")
+    return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
+  if (o.max_batch == 0 || o.max_batch > 65536)
+    return invalid("--max-batch is between 1 and 65536 tokens");
+  if (o.threads > 1024)
+    return invalid("-j is at most 1024 threads");
+  if (o.emit == EmitKind::kArtifact && o.output.empty())
+    return invalid("name the artifact to write with -o OUT.cqa");
+  if (o.gemv.empty()) {
+    if (o.model.empty())
+      return invalid("name the model to compile; --help shows how");
+    if (!o.shape.empty() || !o.layout.empty())
+      return invalid("--shape and --layout belong to --gemv");
+    if (o.weights == "link")
+      return unsupported("--weights=link is not built yet; use --weights=embed");
+    if (o.weights != "embed" && o.weights != "none")
+      return invalid("--weights is embed or none, not '" + o.weights + "'");
+    return {};
+  }
+  if (!o.model.empty())
+    return invalid("--gemv compiles one kernel and takes no model");
+  if (o.shape.empty() || o.weights.empty() || o.weights == "embed")
+    return invalid("--gemv needs --shape ROWSxCOLS and --weights FILE");
+  if (!o.layout.empty() && o.layout != "r16" && o.layout != "verbatim")
+    return invalid("--layout is r16 or verbatim, not '" + o.layout + "'");
+  return {};
+}
+
+} // namespace
+
+StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
+  // LLVM's libraries register options of their own; this program has none of them.
+  cl::ResetCommandLineParser();
+  cl::OptionCategory main("Options"), inspect("Looking inside"), kernels("Artifacts of one kernel");
+  CompileOptions o;
+
+  cl::opt<std::string, true> model(cl::Positional, cl::desc("MODEL"), cl::location(o.model), cl::cat(main));
+  cl::opt<std::string, true> output("o", cl::desc("File to write; text goes to the standard output without it"),
+                                    cl::value_desc("FILE"), cl::location(o.output), cl::cat(main));
+  cl::opt<std::string, true> target("target",
+                                    cl::desc("CPU to compile for: native, or a name that '--target help' lists"),
+                                    cl::value_desc("NAME"), cl::location(o.target), cl::init("native"), cl::cat(main));
+  cl::opt<std::string, true> numerics("numerics", cl::desc("fast: activations as int8; exact: as f32"),
+                                      cl::value_desc("fast|exact"), cl::location(o.numerics), cl::init("fast"),
+                                      cl::cat(main));
+  cl::opt<std::string, true> weights(
+      "weights", cl::desc("embed: weights inside the artifact; none: program and kernels only"),
+      cl::value_desc("embed|none"), cl::location(o.weights), cl::init("embed"), cl::cat(main));
+  cl::opt<uint64_t, true> max_context("max-context", cl::desc("Positions the artifact serves (default: as trained)"),
+                                      cl::value_desc("N"), cl::location(o.max_context), cl::init(0), cl::cat(main));
+  cl::opt<uint64_t, true> max_batch("max-batch",
+                                    cl::desc("Tokens of a prompt that are worked on together (default 256)"),
+                                    cl::value_desc("N"), cl::location(o.max_batch), cl::init(256), cl::cat(main));
+  cl::opt<unsigned, true> threads("j", cl::desc("Threads (default: all cores)"), cl::value_desc("N"),
+                                  cl::location(o.threads), cl::init(0), cl::Prefix, cl::cat(main));
+
+  cl::opt<EmitKind, true> emit("emit", cl::desc("What to write:"), cl::location(o.emit), cl::init(EmitKind::kArtifact),
+                               cl::cat(inspect),
+                               cl::values(clEnumValN(EmitKind::kArtifact, "artifact", "the artifact (default)"),
+                                          clEnumValN(EmitKind::kCmf, "cmf", "the fused graph, cmf dialect"),
+                                          clEnumValN(EmitKind::kKernel, "kernel", "the program, kernel dialect"),
+                                          clEnumValN(EmitKind::kVec, "vec", "the kernels, vec dialect"),
+                                          clEnumValN(EmitKind::kAsm, "asm", "the kernels, assembly")));
+  cl::opt<bool, true> print_ir("print-ir-after-all", cl::desc("Print the IR after every pass to the standard error"),
+                               cl::location(o.print_ir_after_all), cl::cat(inspect));
+  cl::opt<bool, true> time_passes("time-passes", cl::desc("Print how long every pass and step took"),
+                                  cl::location(o.time_passes), cl::cat(inspect));
+
+  cl::opt<std::string, true> gemv("gemv", cl::desc("Compile one matrix kernel for this codec: cmf:q4tp, gguf:Q4_K, …"),
+                                  cl::value_desc("FAMILY:SCHEME"), cl::location(o.gemv), cl::cat(kernels));
+  cl::opt<std::string, true> shape("shape",
+                                   cl::desc("Rows and columns of its matrix; --weights names the file with its bytes"),
+                                   cl::value_desc("RxC"), cl::location(o.shape), cl::cat(kernels));
+  cl::opt<std::string, true> layout("layout", cl::desc("Layout of its weights (default: as a compilation chooses)"),
+                                    cl::value_desc("r16|verbatim"), cl::location(o.layout), cl::cat(kernels));
+
+  cl::SetVersionPrinter([](llvm::raw_ostream& out) {
+    out << "cortiq-compile " << compiler::compilerVersion() << ", artifact schema " << formats::kArtifactSchemaVersion
+        << "\n";
+  });
+  const cl::OptionCategory* shown[] = {&main, &inspect, &kernels};
+  cl::HideUnrelatedOptions(llvm::ArrayRef(shown));
+
+  std::string errors;
+  llvm::raw_string_ostream stream(errors);
+  if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &stream))
+    return invalid(first_line(errors));
+  if (o.target == "help") {
+    list_targets();
+    return std::optional<CompileOptions>();
+  }
+  CORTIQ_RETURN_IF_ERROR(check(o));
+  return std::optional(std::move(o));
+}
+
+} // namespace cortiq::tools

@@ -1,0 +1,37 @@
+#pragma once
+
+// The command line of cortiq-compile.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "formats/status.h"
+
+namespace cortiq::tools {
+
+enum class EmitKind { kArtifact, kCmf, kKernel, kVec, kAsm };
+
+struct CompileOptions {
+  std::string model;
+  std::string output;
+  std::string target = "native";
+  std::string numerics = "fast";
+  std::string weights = "embed"; ///< embed or none; with `gemv` the file that holds the payload
+  EmitKind emit = EmitKind::kArtifact;
+  uint64_t max_context = 0; ///< 0 = as trained
+  uint64_t max_batch = 256;
+  unsigned threads = 0; ///< 0 = all cores
+  bool print_ir_after_all = false;
+  bool time_passes = false;
+
+  std::string gemv;   ///< "FAMILY:SCHEME": an artifact of one kernel
+  std::string shape;  ///< "ROWSxCOLS" of that kernel's matrix
+  std::string layout; ///< of that kernel: r16, verbatim, or empty for what a compilation would choose
+};
+
+/// Reads the command line. No value: the program is to end now with status 0 (--help, --version and --target help have
+/// printed what was asked).
+StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv);
+
+} // namespace cortiq::tools

@@ -1,0 +1,104 @@
+#include "tools/cortiq-compile/session.h"
+
+#include <cstdio>
+#include <thread>
+
+#include "llvm/Support/raw_ostream.h"
+
+#include "formats/atomic_file.h"
+#include "tools/cortiq-compile/progress.h"
+
+namespace cortiq::tools {
+
+CompileSession::CompileSession(const CompileOptions& options)
+    : options_(options),
+      threads_(options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency())),
+      // Modules are small and passes work on the whole of them: threads would only cost their start.
+      context_(mlir::MLIRContext::Threading::DISABLED),
+      handler_(&context_,
+               [this](mlir::Diagnostic& diagnostic) {
+                 if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && diagnostic_.empty())
+                   diagnostic_ = diagnostic.str();
+                 return mlir::success();
+               }),
+      start_(std::chrono::steady_clock::now()) {}
+
+CompileSession::~CompileSession() {
+  if (!options_.time_passes)
+    return;
+  double total = 0;
+  for (auto [name, ms] : laps_)
+    std::fprintf(stderr, "%9.1f ms  %s\n", ms, name), total += ms;
+  std::fprintf(stderr, "%9.1f ms  in all\n", total);
+}
+
+StatusOr<compiler::Target> CompileSession::target() const {
+  return options_.target == "native" ? compiler::nativeTarget(compiler::readHost())
+                                     : compiler::findTarget(options_.target);
+}
+
+Status CompileSession::run_passes(mlir::ModuleOp module, const std::function<void(mlir::OpPassManager&)>& add) {
+  mlir::PassManager passes(&context_);
+  if (options_.print_ir_after_all)
+    passes.enableIRPrinting([](mlir::Pass*, mlir::Operation*) { return false; },
+                            [](mlir::Pass*, mlir::Operation*) { return true; });
+  if (options_.time_passes)
+    passes.enableTiming();
+  add(passes);
+  diagnostic_.clear();
+  if (mlir::succeeded(passes.run(module)))
+    return {};
+  return unsupported("the compiler cannot lower this model: " +
+                     (diagnostic_.empty() ? std::string("a pass failed without a message") : diagnostic_));
+}
+
+void CompileSession::lap(const char* name) {
+  const auto now = std::chrono::steady_clock::now();
+  laps_.emplace_back(name, std::chrono::duration<double, std::milli>(now - start_).count());
+  start_ = now;
+}
+
+Status CompileSession::write_text(const std::string& text) {
+  if (!options_.output.empty() && options_.output != "-")
+    return formats::write_file(options_.output, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return io_error("cannot write to the standard output");
+  return {};
+}
+
+Status CompileSession::write_ir(mlir::ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out);
+  return write_text(text);
+}
+
+Status CompileSession::write_kernels(mlir::ModuleOp module, compiler::KernelEmitter& emitter) {
+  std::string text;
+  for (const codegen::KernelSpec& spec : compiler::declaredKernels(module)) {
+    CORTIQ_ASSIGN_OR_RETURN(std::string kernel,
+                            options_.emit == EmitKind::kVec ? emitter.vecText(spec) : emitter.asmText(spec));
+    text += (text.empty() ? "" : "\n") + kernel;
+  }
+  return write_text(text);
+}
+
+Status CompileSession::write_artifact(mlir::ModuleOp module, compiler::KernelEmitter& emitter,
+                                      const compiler::ModelBytes& model, compiler::ArtifactFacts facts) {
+  Progress progress("packing weights");
+  compiler::WriteOptions write;
+  write.threads = threads_;
+  write.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+  return compiler::emitArtifact(module, emitter, model, std::move(facts), options_.output, write);
+}
+
+std::string shaping_options(const CompileOptions& o) {
+  std::string text = "--numerics=" + o.numerics + " --max-batch=" + std::to_string(o.max_batch);
+  if (o.max_context != 0)
+    text += " --max-context=" + std::to_string(o.max_context);
+  if (o.gemv.empty())
+    return text + " --weights=" + o.weights;
+  return text + " --gemv=" + o.gemv + " --shape=" + o.shape + (o.layout.empty() ? "" : " --layout=" + o.layout);
+}
+
+} // namespace cortiq::tools
