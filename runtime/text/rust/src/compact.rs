@@ -39,6 +39,9 @@ pub fn pack(json: &[u8]) -> Result<Option<Vec<u8>>> {
     model.insert("merges".into(), Json::Array(Vec::new()));
     let mut ids: HashMap<&str, u32> = HashMap::with_capacity(vocab.len());
     let mut out = MAGIC.to_vec();
+    if vocab.values().any(|id| id.as_u64().is_none_or(|id| id >= 2 * vocab.len() as u64)) {
+        return Ok(None); // too sparse for tables by id
+    }
     let rest = serde_json::to_vec(&root).map_err(describe)?;
     put(&mut out, rest.len())?;
     out.extend_from_slice(&rest);
@@ -78,23 +81,24 @@ pub fn unpack(bytes: &[u8]) -> Result<(Tokenizer, &[u8])> {
     let length = at.number()? as usize;
     let rest = at.take(length)?;
     let entries = at.count(8)?;
-    let mut vocab = Vec::with_capacity(entries);
-    let mut texts: HashMap<u32, &str> = HashMap::with_capacity(entries);
+    let mut vocab = VocabMap::with_capacity(entries);
+    // Ids are almost always dense; the bound keeps a damaged one from asking for memory.
+    let mut texts: Vec<Option<&str>> = vec![None; entries.saturating_mul(2)];
     for _ in 0..entries {
         let id = at.number()?;
         let length = at.number()? as usize;
         let text = std::str::from_utf8(at.take(length)?).map_err(|_| DAMAGED.to_string())?;
-        vocab.push((text.to_owned(), id));
-        texts.insert(id, text);
+        vocab.insert(text.to_owned(), id);
+        *texts.get_mut(id as usize).ok_or(DAMAGED)? = Some(text);
     }
     let merge_count = at.count(8)?;
     let mut merges = Vec::with_capacity(merge_count);
     for _ in 0..merge_count {
-        let (left, right) = (at.number()?, at.number()?);
-        let (Some(left), Some(right)) = (texts.get(&left), texts.get(&right)) else {
-            return Err(DAMAGED.into());
+        let mut side = || -> Result<String> {
+            let text = texts.get(at.number()? as usize).copied().flatten().ok_or(DAMAGED)?;
+            Ok(text.to_owned())
         };
-        merges.push(((*left).to_owned(), (*right).to_owned()));
+        merges.push((side()?, side()?));
     }
     let mut root: Json = serde_json::from_slice(rest).map_err(describe)?;
     let added = root.as_object_mut().and_then(|root| root.remove("added_tokens"));
@@ -123,8 +127,8 @@ struct BpeSettings {
 }
 
 impl BpeSettings {
-    fn build(self, vocab: Vec<(String, u32)>, merges: Vec<(String, String)>) -> Result<BPE> {
-        let mut builder = BPE::builder().vocab_and_merges(vocab.into_iter().collect::<VocabMap>(), merges);
+    fn build(self, vocab: VocabMap, merges: Vec<(String, String)>) -> Result<BPE> {
+        let mut builder = BPE::builder().vocab_and_merges(vocab, merges);
         if let Some(dropout) = self.dropout {
             builder = builder.dropout(dropout);
         }

@@ -22,6 +22,7 @@ pub fn register(env: &mut Environment) {
     env.add_filter("list", list);
     env.add_filter("replace", replace);
     env.add_filter("round", round);
+    env.add_filter("split", methods::split);
     env.add_filter("string", |value: Value| python::text(&value));
     env.add_filter("tojson", json::filter);
     env.add_filter("wordcount", |value: Value| -> Result<usize, Error> {

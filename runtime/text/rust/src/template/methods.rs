@@ -229,6 +229,13 @@ fn str_split(value: &Value, args: &[Value]) -> Result<Option<Value>, Error> {
     }))
 }
 
+/// The filter of the same name.
+pub fn split(value: Value, separator: Option<Value>, limit: Option<Value>) -> Result<Value, Error> {
+    let none = || Value::from(());
+    let args = [separator.unwrap_or_else(none), limit.unwrap_or_else(none)];
+    str_split(&value, &args)?.ok_or_else(|| invalid("split needs a text"))
+}
+
 fn str_rsplit(value: &Value, args: &[Value]) -> Result<Option<Value>, Error> {
     let Some(text) = value.as_str() else { return Ok(None) };
     let (separator, limit) = split_arguments(args)?;
