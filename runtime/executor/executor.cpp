@@ -114,10 +114,11 @@ void Executor::worker(unsigned index) {
   // A thread that starts late may find a step under way: it belongs to it, the barrier waits for every worker.
   while (true) {
     if (stage_of(phase) == program_.stages.size()) {
-      const uint32_t next = wait_for_change(phase, spins_ * kIdleFactor);
+      // Asked before the wait too: a worker that is late in its last stage may first see the phase that says "stop", and
+      // no other follows it. stop_ is set before that phase is published.
       if (stop_.load())
         return;
-      phase = next;
+      phase = wait_for_change(phase, spins_ * kIdleFactor);
       continue;
     }
     run_stages(phase, index);
