@@ -40,7 +40,7 @@ private:
     if (vreg.transient)
       return std::numeric_limits<float>::infinity();
     // A constant is read from the pool where it is used: mostly as a memory operand, at no cost but the load port's.
-    return vreg.constant >= 0 ? interval.weight * 0.2f : interval.weight;
+    return vreg.constant >= 0 ? interval.weight * 0.1f : interval.weight;
   }
 
   Status place(const LiveInterval& interval) {

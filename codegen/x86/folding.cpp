@@ -30,7 +30,8 @@ uint8_t Selector::memory_operands(mlir::Operation* user, bool& narrow) const {
   if (llvm::isa<vec::PairAddOp>(user))
     return 0b1;
   if (llvm::isa<vec::ConvertOp>(user)) {
-    narrow = true;
+    // A widening one reads its source's bytes and no more.
+    narrow = bits_of(user->getOperand(0)) < bits_of(user->getResult(0));
     return 0b1;
   }
   if (user->getNumResults() != 1 || user->getNumOperands() == 0 || llvm::isa<vec::LoadSplatOp>(user))

@@ -72,7 +72,7 @@ private:
 } // namespace
 
 std::string print_asm(const MachineCode& code) {
-  static const Disassembler disassembler;
+  thread_local const Disassembler disassembler;
   std::string text;
   llvm::raw_string_ostream out(text);
   if (!disassembler.usable())
