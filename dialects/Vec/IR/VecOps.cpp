@@ -172,13 +172,9 @@ LogicalResult LoopOp::verifyRegions() {
   Block& block = getBlock();
   if (block.getNumArguments() != 1 + getInitArgs().size() || !block.getArgument(0).getType().isIndex())
     return emitOpError("body takes an index and then one argument for each carried value");
-  if (TypeRange(ValueRange(block.getArguments()).drop_front().getTypes()) != TypeRange(getInitArgs().getTypes()))
-    return emitOpError("body's carried arguments differ from the initial values in type");
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield)
+  // That carried, yielded and initial values agree in number and type is checked by LoopLikeOpInterface.
+  if (!isa<YieldOp>(block.getTerminator()))
     return emitOpError("body has to end with vec.yield");
-  if (TypeRange(yield.getValues().getTypes()) != TypeRange(getInitArgs().getTypes()))
-    return yield.emitOpError("has to yield one value for each carried one, of the same type");
   return success();
 }
 

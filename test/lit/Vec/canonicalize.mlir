@@ -20,7 +20,7 @@ vec.kernel @pointers(%args: !vec.ptr) {
 // CHECK-LABEL: vec.kernel @casts
 vec.kernel @casts(%args: !vec.ptr) {
   %p = vec.load_ptr %args[0]
-  // CHECK: %[[V:.*]] = vec.load
+  // CHECK: %[[V:.*]] = vec.load %
   // CHECK-NEXT: vec.store %[[V]]
   %v = vec.load %p[0] : vector<8xi32>
   %b = vec.bitcast %v : vector<8xi32> to vector<32xi8>

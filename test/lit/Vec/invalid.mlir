@@ -177,8 +177,8 @@ vec.kernel @step(%args: !vec.ptr) {
 vec.kernel @yields(%args: !vec.ptr) {
   %n = vec.load_index %args[0]
   %p = vec.load_ptr %args[8]
+  // expected-error @+1 {{0-th region iter_arg and 0-th yielded value have different type: '!vec.ptr' != 'index'}}
   %r = vec.loop %i = %n to %n step 1 iter_args(%q = %p) -> (!vec.ptr) {
-    // expected-error @+1 {{has to yield one value for each carried one, of the same type}}
     vec.yield %i : index
   }
 }
