@@ -152,8 +152,8 @@ private:
       local = global;
       local.resize(std::min<size_t>(localWidth / 2, global.size()));
     }
-    model_.ropes = {{toFloats(global), static_cast<float>(magnitude)}, {toFloats(local), 1}};
-    return {};
+    CORTIQ_RETURN_IF_ERROR(addRope(model_, global, magnitude));
+    return addRope(model_, local, 1);
   }
 
   bool hasExplicitWindows() const {

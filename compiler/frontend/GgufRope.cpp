@@ -23,8 +23,7 @@ Status GgufReader::readRope(const DecoderTraits& traits) {
   double magnitude = 1;
   CORTIQ_RETURN_IF_ERROR(readFrequencyFactors(frequencies));
   CORTIQ_RETURN_IF_ERROR(readRopeScaling(frequencies, base, magnitude));
-  model_.ropes = {{toFloats(frequencies), static_cast<float>(magnitude)}};
-  return {};
+  return addRope(model_, frequencies, magnitude);
 }
 
 Status GgufReader::readFrequencyFactors(std::vector<double>& frequencies) {

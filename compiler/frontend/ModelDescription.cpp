@@ -1,11 +1,24 @@
 #include "compiler/frontend/ModelDescription.h"
 
+#include <cmath>
+
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
 
 std::string layerName(int64_t layer, std::string_view suffix) {
   return "model.layers." + std::to_string(layer) + "." + std::string(suffix);
+}
+
+Status addRope(ModelDescription& model, std::span<const double> frequencies, double magnitude) {
+  RopeTable table{std::vector<float>(frequencies.begin(), frequencies.end()), static_cast<float>(magnitude)};
+  for (float frequency : table.inverseFrequencies)
+    if (!std::isfinite(frequency))
+      return invalid("the rotary base, scaling and factors give a frequency that is not finite");
+  if (!std::isfinite(table.magnitude))
+    return invalid("the rotary scaling gives a magnitude that is not finite");
+  model.ropes.push_back(std::move(table));
+  return {};
 }
 
 Status addWeight(ModelDescription& model, const std::string& name, WeightRef weight, std::optional<int64_t> fileRows) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,10 +74,13 @@ struct ModelDescription {
 };
 
 /// No size of a model reaches this; products of two sizes stay far within 64 bits.
-inline constexpr int64_t kMaxModelSize = int64_t{1} << 26;
+inline constexpr int64_t kMaxModelSize = int64_t{1} << 24;
 
 /// "model.layers.3." + suffix.
 std::string layerName(int64_t layer, std::string_view suffix);
+
+/// Adds a table of rotary frequencies, rounded to f32; fails when one is not finite (an extreme base or factor).
+Status addRope(ModelDescription& model, std::span<const double> frequencies, double magnitude);
 
 /// Adds `tensor` under `name` as a weight of `shape`; fails, naming both shapes, when the tensor is not `fileRows` (the
 /// weight's own rows when absent) x cols, and, naming its type, when it cannot be decoded. The tensor's trailing

@@ -40,8 +40,4 @@ void applyYarn(std::vector<double>& frequencies, double base, const YarnParamete
   }
 }
 
-std::vector<float> toFloats(std::span<const double> frequencies) {
-  return std::vector<float>(frequencies.begin(), frequencies.end());
-}
-
 } // namespace cortiq::compiler

@@ -28,7 +28,4 @@ enum class YarnClamp { kCmf, kGguf };
 /// Blends each frequency with itself / factor, by its place on YaRN's ramp.
 void applyYarn(std::vector<double>& frequencies, double base, const YarnParameters& yarn, YarnClamp clamp);
 
-/// Rounded to the f32 that the IR holds.
-std::vector<float> toFloats(std::span<const double> frequencies);
-
 } // namespace cortiq::compiler
