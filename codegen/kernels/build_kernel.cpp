@@ -92,10 +92,17 @@ void build_r16(const Frame& f, Value args, const formats::R16Format& format) {
   CoreContext c{e,      f.spec,    *decoder, decoder->geometry(),
                 format, f.vectors, f.tokens, {scratch, Decoder::kLadderBytes}};
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
+  // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
+  const size_t at_once = e.lanes() == 8 ? 4 : 8;
   over_groups(f, args, {e.load_ptr(args, offsetof(KernelArgs, weights))}, [&](const std::vector<Value>& own) {
     Address group{own[0], 0};
     decoder->begin_group(group, {scratch, 0}, c.vectors);
-    Sums sums = f.spec.arm == Arm::kFast ? fast_core(c, group) : exact_core(c, group);
+    Sums sums;
+    for (size_t first = 0; first < f.tokens.size(); first += at_once) {
+      c.tokens.assign(f.tokens.begin() + first, f.tokens.begin() + std::min(first + at_once, f.tokens.size()));
+      Sums some = f.spec.arm == Arm::kFast ? fast_core(c, group) : exact_core(c, group);
+      sums.insert(sums.end(), some.begin(), some.end());
+    }
     return std::pair(std::move(sums), std::vector<Value>{e.offset(own[0], group_bytes)});
   });
 }

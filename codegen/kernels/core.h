@@ -17,7 +17,7 @@ struct CoreContext {
   Geometry geometry;
   formats::R16Format format;
   unsigned vectors;          ///< vectors that hold a row group
-  std::vector<Value> tokens; ///< activations of each token
+  std::vector<Value> tokens; ///< activations of each token that the core takes at once
   Address scratch;           ///< behind the decoder's ladder area
 };
 

@@ -15,13 +15,13 @@ public:
   explicit ExactCore(CoreContext& c) : c_(c), e_(c.e), g_(c.geometry) {}
 
   Sums run(Address group) {
-    std::vector<Value> carried(c_.spec.tokens * c_.vectors, e_.splat_f32(0));
+    std::vector<Value> carried(c_.tokens.size() * c_.vectors, e_.splat_f32(0));
     carried = k_loop(c_, group, g_.block, std::move(carried),
                      [&](const RecordPlace& place, std::vector<Value> acc) { return record(place, std::move(acc)); });
     if (g_.row_scale)
       for (unsigned v = 0; v < c_.vectors; ++v) {
         Value d = c_.decoder.row_scale(group, v);
-        for (unsigned t = 0; t < c_.spec.tokens; ++t)
+        for (size_t t = 0; t < c_.tokens.size(); ++t)
           carried[t * c_.vectors + v] = e_.mul(carried[t * c_.vectors + v], d);
       }
     return carried;
@@ -78,7 +78,7 @@ private:
 
   /// acc[t][v] += w[v] * activation i of the record.
   void multiply(const RecordPlace& place, unsigned i, const std::vector<Value>& w, std::vector<Value>& acc) {
-    for (unsigned t = 0; t < c_.spec.tokens; ++t) {
+    for (size_t t = 0; t < c_.tokens.size(); ++t) {
       Value base = place.index ? e_.offset(c_.tokens[t], place.index, 4) : c_.tokens[t];
       Value x = e_.load_splat_f32({base, 4 * (place.static_index + int64_t(i))});
       for (unsigned v = 0; v < c_.vectors; ++v)

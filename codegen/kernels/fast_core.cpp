@@ -31,7 +31,7 @@ constexpr unsigned kMaxInRegisters = 4;
 class FastCore {
 public:
   FastCore(CoreContext& c) : c_(c), e_(c.e), g_(c.geometry), act_(formats::q8_act_layout(c.spec.k)) {
-    sums_ = c.spec.tokens * c.vectors;
+    sums_ = unsigned(c.tokens.size()) * c.vectors;
     in_memory_ = sums_ > kMaxInRegisters && e_.lanes() == 8;
   }
 
@@ -66,7 +66,7 @@ private:
   }
 
   /// Address in token t's record: `per_group` bytes a group of 32, in array `array`, `extra` bytes further.
-  Address activation(const RecordPlace& place, unsigned t, int64_t array, int64_t per_group, int64_t extra) const {
+  Address activation(const RecordPlace& place, size_t t, int64_t array, int64_t per_group, int64_t extra) const {
     const int64_t scale = per_group / kIndexStep; // bytes per unit of the counter
     const int64_t disp = array + place.static_index * scale + extra;
     return {place.index ? e_.offset(c_.tokens[t], place.index, scale) : c_.tokens[t], disp};
@@ -99,7 +99,7 @@ private:
         level[v] = c_.decoder.levels(place.record, v, step);
         magnitude[v] = g_.is_signed ? e_.abs(level[v]) : level[v];
       }
-      for (unsigned t = 0; t < c_.spec.tokens; ++t) {
+      for (size_t t = 0; t < c_.tokens.size(); ++t) {
         Value x = e_.bitcast(e_.load_splat_i32(activation(place, t, 0, kGroup, 4 * step)), e_.i8());
         for (unsigned v = 0; v < c_.vectors; ++v) {
           Value product = e_.dot2(magnitude[v], g_.is_signed ? e_.sign(x, level[v]) : x, g_.umax);
@@ -128,12 +128,12 @@ private:
       if (g_.has_min)
         minimum[v] = c_.decoder.minimum(place.record, v, s);
     }
-    for (unsigned t = 0; t < c_.spec.tokens; ++t) {
+    for (size_t t = 0; t < c_.tokens.size(); ++t) {
       Value zero = g_.zero_point ? zero_term(place, t, s, span) : Value();
       Value x_scale = e_.load_splat_f32(activation(place, t, act_.scale, 4, 4 * group));
       Value x_msum = g_.has_min ? e_.load_splat_f32(activation(place, t, act_.msum, 4, 4 * group)) : Value();
       for (unsigned v = 0; v < c_.vectors; ++v) {
-        const unsigned i = t * c_.vectors + v;
+        const unsigned i = unsigned(t) * c_.vectors + v;
         Value sum = zero ? e_.sub(sums[i], zero) : sums[i];
         Value a = in_memory_ ? e_.load(e_.f32(), slot(i)) : acc[i];
         Value f = e_.to_f32(sum);
@@ -149,7 +149,7 @@ private:
   }
 
   /// zero_point * sum of the span's activation codes, in every lane; zero points are powers of two.
-  Value zero_term(const RecordPlace& place, unsigned t, unsigned s, unsigned span) {
+  Value zero_term(const RecordPlace& place, size_t t, unsigned s, unsigned span) {
     const bool half = span == kGroup / 2;
     Address at = half ? activation(place, t, act_.sum16, 8, 4 * int64_t(s))
                       : activation(place, t, act_.sum32, 4, 4 * int64_t(s));
