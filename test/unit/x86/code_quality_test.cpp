@@ -130,6 +130,27 @@ TEST(X86Registers, SixteenFitAndMoreAreSpilledCorrectly) {
   }
 }
 
+TEST(X86Registers, SumsBuiltSideBySideAreReordered) {
+  // Twenty products, then twenty sums: in that order more is live than registers hold, product by product it is not.
+  std::string body, sums;
+  for (int i = 0; i < 20; ++i) {
+    const std::string n = std::to_string(i), before = i ? "%s" + std::to_string(i - 1) : "%z";
+    body += "%v" + n + " = vec.load_splat %p[" + std::to_string(4 * i) + "] : vector<8xf32>\n%m" + n + " = vec.mul %v" +
+            n + ", %v" + n + " : vector<8xf32>\n";
+    sums += "%s" + n + " = vec.sub " + before + ", %m" + n + " : vector<8xf32>\n";
+  }
+  const std::string text =
+      "%z = vec.load_splat %q[0] : vector<8xf32>\n" + body + sums + "vec.store %s19, %o[0] : vector<8xf32>\n";
+  EXPECT_EQ(compile(text).spills, 0u);
+  auto parsed = testing::parse_kernel("vec.kernel @k(%args: !vec.ptr) {\n%p = vec.load_ptr %args[0]\n"
+                                      "%q = vec.load_ptr %args[8]\n%o = vec.load_ptr %args[16]\n" +
+                                      text + "}\n");
+  testing::GuardedBuffer in0(80), in1(4);
+  for (size_t i = 0; i < 20; ++i)
+    reinterpret_cast<float*>(in0.data())[i] = static_cast<float>(i) * 0.375f;
+  EXPECT_EQ(testing::compare_with_interpreter(parsed.kernel, "x86-64-v3", in0, in1, 32, 0, 0), "");
+}
+
 TEST(X86Registers, ConstantsGiveWayFirst) {
   // Fifteen accumulators and two constants: one constant is read from the pool, nothing goes to the stack.
   std::string inits, types, body, yields;
