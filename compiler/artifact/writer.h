@@ -67,9 +67,9 @@ struct WriteOptions {
   unsigned threads = 1;
   /// Called with the temporary file's path before it gets its name; a failure leaves nothing. The tools pass the
   /// runtime's loader here.
-  std::function<Status(const std::string& path)> verify;
+  std::function<Status(const std::string& path)> verify = nullptr;
   /// Called after each finished weight, from any worker but never at the same time twice.
-  std::function<void(uint64_t bytesDone, uint64_t bytesTotal)> progress;
+  std::function<void(uint64_t bytesDone, uint64_t bytesTotal)> progress = nullptr;
 };
 
 /// Writes the artifact under a temporary name beside `path`, flushes, verifies and renames it. Any failure leaves

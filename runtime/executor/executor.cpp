@@ -110,19 +110,15 @@ void Executor::step(const StepContext& context, uint64_t count, uint64_t head_fi
 }
 
 void Executor::worker(unsigned index) {
-  uint32_t phase = phase_.load(std::memory_order_acquire);
   // A thread that starts late may find a step under way: it belongs to it, the barrier waits for every worker.
-  while (true) {
+  uint32_t phase = phase_.load(std::memory_order_acquire);
+  while (!stop_.load()) {
     if (stage_of(phase) == program_.stages.size()) {
-      // Asked before the wait too: a worker that is late in its last stage may first see the phase that says "stop", and
-      // no other follows it. stop_ is set before that phase is published.
-      if (stop_.load())
-        return;
       phase = wait_for_change(phase, spins_ * kIdleFactor);
-      continue;
+    } else {
+      run_stages(phase, index);
+      phase = phase_.load(std::memory_order_acquire);
     }
-    run_stages(phase, index);
-    phase = phase_.load(std::memory_order_acquire);
   }
 }
 

@@ -42,7 +42,7 @@ struct LoadedArtifact {
 
 struct ArtifactLoadOptions {
   bool verify_weights = false;
-  std::optional<uint64_t> fill_seed;
+  std::optional<uint64_t> fill_seed = std::nullopt;
   unsigned threads = 1;       ///< for hashing and filling
   bool check_features = true; ///< off for tools that only look
 };

@@ -19,12 +19,12 @@ enum class KvType { kF32, kF16 };
 /// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
 struct LoadOptions {
   bool verify_weights = false;         ///< check the hash of every leaf of the weights
-  std::optional<uint64_t> fill_seed;   ///< for artifacts without weights: fill them with valid random blocks
+  std::optional<uint64_t> fill_seed = std::nullopt;   ///< for artifacts without weights: fill them with valid random blocks
 };
 
 struct SessionOptions {
   unsigned threads = 0;                ///< 0: min(affinity, cgroup quota, useful cores)
-  std::optional<KvType> kv;            ///< cache element type
+  std::optional<KvType> kv = std::nullopt;            ///< cache element type
   uint64_t max_context = 0;            ///< 0: what the artifact was compiled for
   bool profile = false;                ///< keep a time per kernel for profile_lines()
 };

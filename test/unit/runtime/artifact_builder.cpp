@@ -1,0 +1,134 @@
+#include "test/unit/runtime/artifact_builder.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+#include "formats/artifact/kernel_abi.h"
+#include "formats/codec/codec.h"
+#include "formats/layout/layout.h"
+
+namespace cortiq::test {
+
+using formats::CodecId;
+using formats::LayoutId;
+
+uint32_t ArtifactBuilder::slot(uint64_t elements, artifact::BufferKind kind) {
+  auto buffer = std::make_unique<artifact::BufferT>();
+  buffer->kind = kind;
+  buffer->elements = elements;
+  buffer->bytes_per_token =
+      kind == artifact::BufferKind::F32 ? formats::f32_act_bytes(elements) : formats::q8_act_layout(elements).bytes;
+  buffer->offset_per_token = program.arena_bytes_per_token;
+  program.arena_bytes_per_token += buffer->bytes_per_token;
+  program.buffers.push_back(std::move(buffer));
+  return static_cast<uint32_t>(program.buffers.size() - 1);
+}
+
+uint32_t ArtifactBuilder::matrix(const std::string& name, uint64_t rows, uint64_t cols,
+                                 const std::vector<float>& values) {
+  const formats::Codec& codec = formats::codec_info(CodecId::kF32);
+  std::vector<uint8_t> packed(*formats::packed_bytes(codec, LayoutId::kR16, rows, cols));
+  EXPECT_TRUE(formats::pack(codec, LayoutId::kR16,
+                            {reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float)}, rows,
+                            cols, {}, packed)
+                  .ok());
+  auto weight = std::make_unique<artifact::WeightT>();
+  weight->name = name;
+  weight->codec = static_cast<uint16_t>(CodecId::kF32);
+  weight->layout = static_cast<uint8_t>(LayoutId::kR16);
+  weight->rows = rows;
+  weight->cols = cols;
+  weight->bytes = packed.size();
+  manifest.weights.push_back(std::move(weight));
+  packed_.push_back(std::move(packed));
+  return static_cast<uint32_t>(packed_.size() - 1);
+}
+
+uint32_t ArtifactBuilder::vector(const std::string& name, const std::vector<float>& values) {
+  auto weight = std::make_unique<artifact::WeightT>();
+  weight->name = name;
+  weight->codec = static_cast<uint16_t>(CodecId::kF32);
+  weight->layout = static_cast<uint8_t>(LayoutId::kVerbatim);
+  weight->rows = 1;
+  weight->cols = values.size();
+  weight->bytes = values.size() * sizeof(float);
+  manifest.weights.push_back(std::move(weight));
+  std::vector<uint8_t> bytes(values.size() * sizeof(float));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  packed_.push_back(std::move(bytes));
+  return static_cast<uint32_t>(packed_.size() - 1);
+}
+
+std::vector<uint32_t> ArtifactBuilder::kernels(uint32_t rows, uint64_t k, bool bias, bool residual) {
+  std::vector<uint32_t> out;
+  for (const uint32_t tokens : {1u, 2u, 4u}) {
+    const std::string name = "gemm_f32_f32_f32_r16_k" + std::to_string(k) + "_" + std::to_string(tokens) + "x" +
+                             std::to_string(rows) + (bias ? "_bias" : "") + (residual ? "_res" : "") + "_scalar";
+    const auto [place, fresh] = kernel_index_.emplace(name, static_cast<uint32_t>(program.kernels.size()));
+    out.push_back(place->second);
+    if (!fresh)
+      continue;
+    code_.push_back({name, scalar_kernel({tokens, rows, k, bias, residual})});
+    auto kernel = std::make_unique<artifact::KernelT>();
+    kernel->name = name;
+    kernel->tokens = tokens;
+    kernel->rows = rows;
+    kernel->k = k;
+    kernel->codec = static_cast<uint16_t>(CodecId::kF32);
+    kernel->layout = static_cast<uint8_t>(LayoutId::kR16);
+    kernel->act = artifact::BufferKind::F32;
+    kernel->bias = bias;
+    kernel->residual = residual;
+    program.kernels.push_back(std::move(kernel));
+  }
+  return out;
+}
+
+artifact::MatmulPartT ArtifactBuilder::matmul(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias,
+                                              uint32_t residual) {
+  const artifact::WeightT& entry = *manifest.weights[weight];
+  artifact::MatmulPartT part;
+  part.weight = weight;
+  part.input = input;
+  part.out = out;
+  part.bias = bias;
+  part.residual = residual;
+  const bool has_bias = bias != 0xffffffff, has_residual = residual != 0xffffffff;
+  if (entry.rows >= 16)
+    part.kernels = kernels(16, entry.cols, has_bias, has_residual);
+  if (entry.rows % 16 != 0)
+    part.tail_kernels = kernels(static_cast<uint32_t>(entry.rows % 16), entry.cols, has_bias, has_residual);
+  return part;
+}
+
+void ArtifactBuilder::begin_stage(bool head) {
+  program.stages.push_back(std::make_unique<artifact::StageT>());
+  program.stages.back()->head = head;
+}
+
+compiler::ArtifactContents ArtifactBuilder::contents() {
+  compiler::ArtifactContents out;
+  out.kernels = code_;
+  const auto placement = compiler::placeKernels(out.kernels);
+  EXPECT_TRUE(placement.ok());
+  EXPECT_TRUE(compiler::setKernelOffsets(program, out.kernels, *placement).ok());
+  out.program = compiler::serializeProgram(program);
+  manifest.architecture = "test";
+  manifest.compiler_version = "0";
+  manifest.target = "x86-64";
+  manifest.max_batch = static_cast<uint32_t>(max_batch_);
+  manifest.weights_embedded = embed_weights;
+  out.manifest = manifest;
+  out.provenance = "made by a test";
+  out.weights = [this](size_t index, std::span<uint8_t> bytes) {
+    std::memcpy(bytes.data(), packed_[index].data(), bytes.size());
+    return Status();
+  };
+  return out;
+}
+
+Status ArtifactBuilder::write(const std::string& path, const compiler::WriteOptions& options) {
+  return compiler::writeArtifact(path, contents(), options);
+}
+
+} // namespace cortiq::test

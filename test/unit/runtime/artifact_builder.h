@@ -1,0 +1,57 @@
+#pragma once
+
+// Puts small artifacts together: weights from floats, kernels from scalar_kernel(), slots from element counts.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/artifact/writer.h"
+#include "test/unit/runtime/scalar_kernel.h"
+
+namespace cortiq::test {
+
+class ArtifactBuilder {
+public:
+  explicit ArtifactBuilder(uint64_t max_batch) : max_batch_(max_batch) {}
+
+  uint32_t slot(uint64_t elements, artifact::BufferKind kind = artifact::BufferKind::F32);
+  /// A matrix in the R16 layout.
+  uint32_t matrix(const std::string& name, uint64_t rows, uint64_t cols, const std::vector<float>& values);
+  uint32_t vector(const std::string& name, const std::vector<float>& values);
+  /// Kernels for token tiles of 1, 2 and 4 where they are needed.
+  artifact::MatmulPartT matmul(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias = 0xffffffff,
+                               uint32_t residual = 0xffffffff);
+  template <class OpT>
+  void stage(OpT op, bool head = false) {
+    begin_stage(head);
+    call(std::move(op));
+  }
+  void begin_stage(bool head);
+  template <class OpT>
+  void call(OpT op) {
+    auto entry = std::make_unique<artifact::CallT>();
+    entry->op.Set(std::move(op));
+    program.stages.back()->calls.push_back(std::move(entry));
+  }
+
+  /// Everything that writeArtifact() needs.
+  compiler::ArtifactContents contents();
+  /// Writes it; a failure is returned.
+  Status write(const std::string& path, const compiler::WriteOptions& options = {});
+
+  artifact::ProgramT program;
+  artifact::ManifestT manifest;
+  bool embed_weights = true;
+
+private:
+  std::vector<uint32_t> kernels(uint32_t rows, uint64_t k, bool bias, bool residual);
+
+  uint64_t max_batch_;
+  std::vector<compiler::KernelCode> code_;
+  std::map<std::string, uint32_t> kernel_index_;
+  std::vector<std::vector<uint8_t>> packed_;
+};
+
+} // namespace cortiq::test
