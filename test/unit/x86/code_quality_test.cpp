@@ -196,6 +196,41 @@ TEST(X86Loops, ExchangedValuesNeedNoThirdRegister) {
     EXPECT_EQ(testing::compare_with_interpreter(parsed.kernel, "x86-64-v3", in0, in1, 128, trips, 0), "") << trips;
 }
 
+TEST(X86Loops, BoundsMayBeNegative) {
+  // From -3, a constant, and from the (negative) stride: the first address lies before the pointer.
+  auto parsed = testing::parse_kernel(R"(
+    vec.kernel @negative(%args: !vec.ptr) {
+      %p = vec.load_ptr %args[0]
+      %o = vec.load_ptr %args[16]
+      %n = vec.load_index %args[24]
+      %m = vec.load_index %args[32]
+      %lo = vec.index -3
+      %hi = vec.index -1
+      %b = vec.ptr_add %o, 128
+      %v = vec.load %p[0] : vector<4xi32>
+      vec.loop %i = %lo to %n step 1 {
+        %q = vec.ptr_offset %b, %i * 24
+        vec.store %v, %q[0] : vector<4xi32>
+      }
+      vec.loop %i = %m to %hi step 1 {
+        %q = vec.ptr_offset %b, %i * 20
+        %r = vec.ptr_offset %b, %i * 8
+        %w = vec.load %r[0] : vector<4xi32>
+        vec.store %w, %q[4] : vector<4xi32>
+      }
+    })");
+  ASSERT_TRUE(parsed.kernel);
+  testing::GuardedBuffer in0(16), in1(1);
+  for (size_t i = 0; i < 16; ++i)
+    in0.data()[i] = static_cast<uint8_t>(i + 1);
+  for (int64_t count : {-5, -3, -2, 0, 2})
+    for (int64_t stride : {-4, -1, 3})
+      EXPECT_EQ(testing::compare_with_interpreter(parsed.kernel, "x86-64-v3", in0, in1, 256,
+                                                  static_cast<uint64_t>(count), static_cast<uint64_t>(stride)),
+                "")
+          << count << " " << stride;
+}
+
 TEST(X86Refusals, NameTheOpAndTheTargetsWidth) {
   auto parsed =
       testing::parse_kernel("vec.kernel @wide(%args: !vec.ptr) {\n%p = vec.load_ptr %args[0]\n"
