@@ -13,6 +13,7 @@
 #include "formats/quote.h"
 #include "runtime/cpu/features.h"
 #include "runtime/loader/resolver.h"
+#include "runtime/loader/symbols.h"
 #include "runtime/ops/op.h"
 
 namespace cortiq::runtime {
@@ -169,17 +170,34 @@ Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, 
   return {};
 }
 
+/// Whether a kernel's name, by the grammar of kernel names, says the tile and arms that its table entry says.
+bool name_agrees(const artifact::Kernel& kernel) {
+  const std::string_view name = kernel.name()->string_view();
+  const std::string tile = "_k" + std::to_string(kernel.k()) + "_" + std::to_string(kernel.tokens()) + "x" +
+                           std::to_string(kernel.rows()) + (kernel.bias() ? "_bias" : "") +
+                           (kernel.residual() ? "_res_" : "_");
+  const size_t at = name.find(tile);
+  return at != std::string_view::npos && (kernel.bias() || name.find("_bias", at) == std::string_view::npos) &&
+         (kernel.residual() || name.find("_res", at) == std::string_view::npos);
+}
+
 Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out) {
   const formats::ArtifactExtent code = artifact.file.header().sections[static_cast<uint32_t>(ArtifactSection::kCode)];
+  const uint64_t image = artifact.file.header().sections[static_cast<uint32_t>(ArtifactSection::kWeights)].offset;
+  CORTIQ_ASSIGN_OR_RETURN(const auto symbols, read_code_symbols(artifact.file.file().first(image)));
   for (const artifact::Kernel* entry : *artifact.program_table->kernels()) {
+    const std::string name = "kernel " + quote(entry->name()->string_view());
     const bool inside = entry->offset() >= code.offset &&
                         formats::range_fits(entry->offset() - code.offset, entry->bytes(), code.bytes);
-    if (!inside || entry->bytes() == 0 || entry->offset() % 64 != 0 || entry->tokens() == 0 ||
-        entry->tokens() > kMaxTileTokens || entry->rows() == 0 || entry->rows() > formats::kRowGroup)
-      return invalid("kernel " + quote(entry->name()->string_view()) +
-                     " lies outside the code or has an impossible tile");
-    out.push_back({entry, reinterpret_cast<formats::KernelFn>(
-                              reinterpret_cast<uintptr_t>(artifact.file.code_at(entry->offset())))});
+    const auto symbol = symbols.find(entry->name()->string_view());
+    if (!inside || symbol == symbols.end() || symbol->second.offset != entry->offset() ||
+        symbol->second.bytes != entry->bytes())
+      return invalid(name + " does not stand where the symbol table says");
+    if (entry->tokens() == 0 || entry->tokens() > kMaxTileTokens || entry->rows() == 0 ||
+        entry->rows() > formats::kRowGroup || !name_agrees(*entry))
+      return invalid(name + " has a tile that is impossible or not that of its name");
+    const auto address = reinterpret_cast<uintptr_t>(artifact.file.code_at(entry->offset()));
+    out.push_back({entry, reinterpret_cast<formats::KernelFn>(address)});
   }
   return {};
 }
