@@ -10,8 +10,10 @@
 namespace cortiq::runtime {
 namespace {
 
-constexpr uint32_t kStageBits = 18;
-constexpr uint32_t kStageMask = (1u << kStageBits) - 1;
+constexpr uint64_t kStageBits = 18;
+constexpr uint64_t kStageMask = (uint64_t{1} << kStageBits) - 1;
+constexpr uint64_t kItemBits = 32;
+constexpr uint64_t kItemMask = (uint64_t{1} << kItemBits) - 1;
 // Pauses before a worker parks. A pause is 10 to 50 ns, so this covers a stage's imbalance; between steps it is
 // multiplied to cover the sampling of a token. More workers than CPUs: the others need the core, park at once.
 constexpr unsigned kSpins = 4000;
@@ -20,11 +22,14 @@ constexpr unsigned kIdleFactor = 4;
 // Blocks a worker takes of a stage, so that a late or slow worker leaves its share to the others.
 constexpr uint64_t kBlocksPerWorker = 4;
 
-uint32_t stage_of(uint32_t phase) {
+uint64_t stage_of(uint64_t phase) {
   return phase & kStageMask;
 }
-uint32_t next_step(uint32_t phase) {
-  return (phase & ~kStageMask) + (1u << kStageBits);
+uint64_t step_of(uint64_t phase) {
+  return phase >> kStageBits;
+}
+uint64_t make_phase(uint64_t step, uint64_t stage) {
+  return step << kStageBits | stage;
 }
 
 uint64_t now_ns() {
@@ -43,8 +48,8 @@ uint64_t count_calls(const ResolvedProgram& program) {
 } // namespace
 
 Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile)
-    : program_(program), profile_(profile), cursors_(new Cursor[program.stages.size()]),
-      phase_(static_cast<uint32_t>(program.stages.size())), times_(count_calls(program)), steps_(times_.size()) {
+    : program_(program), profile_(profile), cursors_(new Cursor[program.stages.size()]), phase_(program.stages.size()),
+      times_(count_calls(program)), steps_(times_.size()) {
   threads = std::max(1u, threads);
   spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : kSpins;
   scratch_each_ = (program.scratch_bytes + 127) / 64 * 64;
@@ -52,7 +57,6 @@ Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profil
   scratch_base_ = scratch_.get() + (64 - reinterpret_cast<uintptr_t>(scratch_.get()) % 64) % 64;
   calls_.reserve(times_.size());
   stages_.reserve(program.stages.size());
-  // Every thread must exist before the first step: the barrier counts them.
   for (unsigned i = 1; i < threads; ++i) {
     try {
       others_.emplace_back([this, i] { worker(i); });
@@ -64,7 +68,7 @@ Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profil
 
 Executor::~Executor() {
   stop_.store(true);
-  publish(next_step(phase_.load()) | stage_of(phase_.load()));
+  publish(make_phase(step_of(phase_.load()) + 1, program_.stages.size()));
   for (std::thread& thread : others_)
     thread.join();
 }
@@ -101,17 +105,27 @@ void Executor::step(const StepContext& context, uint64_t count, uint64_t head_fi
       run_items(stage, 0, stage.items, 0);
     return;
   }
-  for (size_t i = 0; i < stages_.size(); ++i)
-    cursors_[i].next.store(0, std::memory_order_relaxed);
-  const uint32_t step = next_step(phase_.load(std::memory_order_relaxed));
-  const uint32_t stage = run_serial_stages(0, 0);
-  publish(step | stage);
-  run_stages(step | stage, 0);
+  const uint64_t step = step_of(phase_.load(std::memory_order_relaxed)) + 1;
+  open_cursors(step);
+  const uint64_t phase = make_phase(step, run_serial_stages(0, 0));
+  publish(phase);
+  run_stages(phase, 0);
+}
+
+void Executor::open_cursors(uint64_t step) {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    Cursor& cursor = cursors_[i];
+    // Closed first: a worker of an earlier step that sees the new number of items must not see the old cursor.
+    cursor.next.store(step << kItemBits | kItemMask, std::memory_order_relaxed);
+    cursor.items.store(stages_[i].items, std::memory_order_release);
+    cursor.block.store(stages_[i].block, std::memory_order_relaxed);
+    cursor.finished.store(0, std::memory_order_relaxed);
+    cursor.next.store(step << kItemBits, std::memory_order_release);
+  }
 }
 
 void Executor::worker(unsigned index) {
-  // A thread that starts late may find a step under way: it belongs to it, the barrier waits for every worker.
-  uint32_t phase = phase_.load(std::memory_order_acquire);
+  uint64_t phase = phase_.load(std::memory_order_acquire);
   while (!stop_.load()) {
     if (stage_of(phase) == program_.stages.size()) {
       phase = wait_for_change(phase, spins_ * kIdleFactor);
@@ -122,16 +136,11 @@ void Executor::worker(unsigned index) {
   }
 }
 
-void Executor::run_stages(uint32_t phase, unsigned worker) {
-  const uint32_t step = phase & ~kStageMask;
-  while (stage_of(phase) < program_.stages.size() && (phase & ~kStageMask) == step) {
-    const StagePlan& stage = stages_[stage_of(phase)];
-    std::atomic<uint64_t>& cursor = cursors_[stage_of(phase)].next;
-    for (uint64_t begin; (begin = cursor.fetch_add(stage.block, std::memory_order_relaxed)) < stage.items;)
-      run_items(stage, begin, std::min(begin + stage.block, stage.items), worker);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads()) {
-      arrived_.store(0, std::memory_order_relaxed);
-      phase = step | run_serial_stages(stage_of(phase) + 1, worker);
+void Executor::run_stages(uint64_t phase, unsigned worker) {
+  const uint64_t step = step_of(phase);
+  while (step_of(phase) == step && stage_of(phase) < program_.stages.size()) {
+    if (take_items(phase, worker)) {
+      phase = make_phase(step, run_serial_stages(stage_of(phase) + 1, worker));
       publish(phase);
     } else {
       phase = wait_for_change(phase, spins_);
@@ -139,26 +148,46 @@ void Executor::run_stages(uint32_t phase, unsigned worker) {
   }
 }
 
-uint32_t Executor::run_serial_stages(uint32_t stage, unsigned worker) {
+bool Executor::take_items(uint64_t phase, unsigned worker) {
+  Cursor& cursor = cursors_[stage_of(phase)];
+  uint64_t next = cursor.next.load(std::memory_order_acquire);
+  while (true) {
+    const uint64_t items = cursor.items.load(std::memory_order_acquire);
+    const uint64_t block = cursor.block.load(std::memory_order_relaxed);
+    if (next >> kItemBits != (step_of(phase) & kItemMask) || (next & kItemMask) >= items)
+      return false;
+    const uint64_t begin = next & kItemMask;
+    const uint64_t count = std::min(block, items - begin);
+    if (!cursor.next.compare_exchange_weak(next, next + count, std::memory_order_acquire, std::memory_order_acquire))
+      continue;
+    // From here on the step cannot end without this worker: its plan may be read.
+    run_items(stages_[stage_of(phase)], begin, begin + count, worker);
+    if (cursor.finished.fetch_add(count, std::memory_order_acq_rel) + count == items)
+      return true;
+    next = cursor.next.load(std::memory_order_acquire);
+  }
+}
+
+uint64_t Executor::run_serial_stages(uint64_t stage, unsigned worker) {
   for (; stage < stages_.size() && stages_[stage].items <= 1; ++stage)
     run_items(stages_[stage], 0, stages_[stage].items, worker);
   return stage;
 }
 
-void Executor::publish(uint32_t phase) {
+void Executor::publish(uint64_t phase) {
   phase_.store(phase, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) != 0)
     futex_wake_all(phase_);
 }
 
-uint32_t Executor::wait_for_change(uint32_t phase, unsigned spins) {
+uint64_t Executor::wait_for_change(uint64_t phase, unsigned spins) {
   for (unsigned i = 0; i < spins; ++i) {
-    if (const uint32_t now = phase_.load(std::memory_order_acquire); now != phase)
+    if (const uint64_t now = phase_.load(std::memory_order_acquire); now != phase)
       return now;
     spin_pause();
   }
   parked_.fetch_add(1, std::memory_order_seq_cst);
-  uint32_t now;
+  uint64_t now;
   while ((now = phase_.load(std::memory_order_seq_cst)) == phase)
     futex_wait(phase_, phase);
   parked_.fetch_sub(1, std::memory_order_seq_cst);

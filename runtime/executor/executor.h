@@ -3,9 +3,10 @@
 // Walks a resolved program with a persistent pool of workers.
 //
 // A step is one parallel region: all workers go through the stages together. A stage's work items are taken from an
-// atomic cursor in blocks; a barrier ends it, spinning at first and parking in the kernel when the wait is long. The
-// last worker to arrive runs the stages that follow while they have a single item, so small operations between matrix
-// work cost no barrier of their own.
+// atomic cursor in blocks; the barrier behind it counts finished items, not workers, so that a worker whose core was
+// taken away holds nobody up unless it holds an item. Who finishes the last item runs the stages that follow while they
+// have a single item (small operations between matrix work cost no barrier of their own), then opens the next stage.
+// Waiting is spinning at first and parking in the kernel when it is long.
 
 #include <atomic>
 #include <cstdint>
@@ -51,16 +52,24 @@ private:
     uint64_t items;
     uint64_t block; ///< items taken at a time
   };
+  /// Where a stage stands. A worker that was away may still look at the cursors of an earlier step: `next` carries the
+  /// step's number in its upper half, so that it takes nothing.
   struct alignas(64) Cursor {
     std::atomic<uint64_t> next{0};
+    std::atomic<uint64_t> items{0};
+    std::atomic<uint64_t> block{1};
+    alignas(64) std::atomic<uint64_t> finished{0};
   };
 
   void plan(uint64_t count, uint64_t head_first, uint64_t head_count);
   void worker(unsigned index);
-  uint32_t wait_for_change(uint32_t phase, unsigned spins);
-  void publish(uint32_t phase);
-  uint32_t run_serial_stages(uint32_t stage, unsigned worker);
-  void run_stages(uint32_t phase, unsigned worker);
+  void open_cursors(uint64_t step);
+  uint64_t wait_for_change(uint64_t phase, unsigned spins);
+  void publish(uint64_t phase);
+  uint64_t run_serial_stages(uint64_t stage, unsigned worker);
+  void run_stages(uint64_t phase, unsigned worker);
+  /// Takes and runs blocks of the stage while there are some; true for the worker that finished the stage.
+  bool take_items(uint64_t phase, unsigned worker);
   void run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker);
 
   const ResolvedProgram& program_;
@@ -78,8 +87,7 @@ private:
   const StepContext* context_ = nullptr;
 
   // High bits: step number; low bits: the stage being run, or the number of stages when the step is done.
-  alignas(64) std::atomic<uint32_t> phase_;
-  alignas(64) std::atomic<uint32_t> arrived_{0};
+  alignas(64) std::atomic<uint64_t> phase_;
   alignas(64) std::atomic<uint32_t> parked_{0};
   std::atomic<bool> stop_{false};
 

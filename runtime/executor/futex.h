@@ -1,15 +1,15 @@
 #pragma once
 
-// Waiting on a 32-bit word in the kernel (futex(2)).
+// Waiting in the kernel for a word to change (futex(2)).
 
 #include <atomic>
 #include <cstdint>
 
 namespace cortiq::runtime {
 
-/// Sleeps while `word` holds `expected`; may return early.
-void futex_wait(std::atomic<uint32_t>& word, uint32_t expected);
-void futex_wake_all(std::atomic<uint32_t>& word);
+/// Sleeps while the low half of `word` is that of `expected`; may return early.
+void futex_wait(std::atomic<uint64_t>& word, uint64_t expected);
+void futex_wake_all(std::atomic<uint64_t>& word);
 
 /// Tells the core that this is a spin loop.
 inline void spin_pause() {
