@@ -1,18 +1,27 @@
 // cortiq-compile: a model to an artifact. Everything is in the libraries and the files beside this one.
 
 #include <cstdio>
+#include <string_view>
 
 #include "tools/cortiq-compile/compile.h"
+#include "tools/cortiq-compile/interpret.h"
 #include "tools/cortiq-compile/options.h"
 
 int main(int argc, char** argv) {
   using namespace cortiq;
   Status status;
-  if (StatusOr<std::optional<tools::CompileOptions>> options = tools::parse_options(argc, argv); !options.ok())
+  int code = 0;
+  if (argc > 1 && std::string_view(argv[1]) == "--interpret") {
+    if (StatusOr<int> outcome = tools::interpret(argc - 1, argv + 1); outcome.ok())
+      code = *outcome;
+    else
+      status = outcome.status();
+  } else if (StatusOr<std::optional<tools::CompileOptions>> options = tools::parse_options(argc, argv); !options.ok()) {
     status = options.status();
-  else if (*options)
+  } else if (*options) {
     status = (*options)->gemv.empty() ? tools::compile_model(**options) : tools::compile_kernel(**options);
+  }
   if (!status.ok())
     std::fprintf(stderr, "cortiq-compile: %s\n", status.message().c_str());
-  return exit_code(status);
+  return status.ok() ? code : exit_code(status);
 }
