@@ -322,7 +322,7 @@ Status load_into(LoadedArtifact& artifact, const ArtifactLoadOptions& options) {
                                                       artifact.file.section(ArtifactSection::kProgram), "program"));
   if (options.check_features)
     CORTIQ_RETURN_IF_ERROR(check_cpu(*artifact.manifest));
-  return resolve_program(artifact, options);
+  return options.resolve ? resolve_program(artifact, options) : Status();
 }
 
 } // namespace

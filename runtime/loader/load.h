@@ -45,6 +45,7 @@ struct ArtifactLoadOptions {
   std::optional<uint64_t> fill_seed = std::nullopt;
   unsigned threads = 1;       ///< for hashing and filling
   bool check_features = true; ///< off for tools that only look
+  bool resolve = true;        ///< off: only the tables are verified, and `program` stays empty
 };
 
 /// Opens, verifies and resolves `path`. Nothing of the file is used before it was checked.

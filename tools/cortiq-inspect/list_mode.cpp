@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/quote.h"
+#include "tools/cortiq-inspect/artifact_mode.h"
 #include "tools/cortiq-inspect/listing.h"
 #include "tools/cortiq-inspect/model_file.h"
 #include "tools/cortiq-inspect/modes.h"
@@ -104,6 +105,8 @@ void print_json(const Listing& listing, const std::vector<Tensor>& tensors) {
 }
 
 Status run(const Arguments& arguments) {
+  if (is_artifact(arguments.file))
+    return list_artifact(arguments.file, arguments.has("json"));
   CORTIQ_ASSIGN_OR_RETURN(const ModelFile model, open_model_file(arguments.file));
   const auto* cmf = std::get_if<formats::CmfFile>(&model);
   const Listing listing = cmf != nullptr ? list_cmf(*cmf) : list_gguf(std::get<formats::GgufFile>(model));

@@ -8,6 +8,7 @@ std::span<const Mode* const> modes() {
       &kVerifyMode,
       &kTensorMode,
       &kDecodeMode,
+      &kDisasmMode,
       &kTokenizeMode,
       &kDetokenizeMode,
       &kRenderMode,

@@ -8,6 +8,7 @@ namespace cortiq::inspect {
 
 extern const Mode kDecodeMode;
 extern const Mode kDetokenizeMode;
+extern const Mode kDisasmMode;
 extern const Mode kListMode;
 extern const Mode kRenderMode;
 extern const Mode kTensorMode;

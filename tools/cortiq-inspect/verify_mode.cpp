@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "formats/quote.h"
+#include "tools/cortiq-inspect/artifact_mode.h"
 #include "tools/cortiq-inspect/model_file.h"
 #include "tools/cortiq-inspect/modes.h"
 
@@ -22,6 +23,8 @@ Status verify(const formats::GgufFile&, std::string& found) {
 }
 
 Status run(const Arguments& arguments) {
+  if (is_artifact(arguments.file))
+    return verify_artifact(arguments.file);
   CORTIQ_ASSIGN_OR_RETURN(const ModelFile model, open_model_file(arguments.file));
   std::string found;
   CORTIQ_RETURN_IF_ERROR(std::visit([&](const auto& file) { return verify(file, found); }, model));

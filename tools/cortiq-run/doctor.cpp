@@ -4,11 +4,11 @@
 
 #include "formats/file_kind.h"
 #include "formats/quote.h"
+#include "runtime/cli/compiler_process.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/session/session.h"
-#include "tools/cortiq-run/compiler_process.h"
 
 namespace cortiq::tools {
 namespace {
@@ -75,7 +75,7 @@ Status run_doctor(const runtime::cli::RunOptions& options) {
   print_limits(limits);
   std::printf("read speed   %.1f GB/s with %u threads\n",
               runtime::measure_read_bandwidth(runtime::default_threads(limits)), runtime::default_threads(limits));
-  const StatusOr<std::string> compiler = find_compiler();
+  const StatusOr<std::string> compiler = runtime::cli::find_compiler();
   std::printf("compiler     %s\n", compiler.ok() ? compiler->c_str() : "not found: only compiled artifacts can run");
   return options.file.empty() ? Status() : examine(options);
 }

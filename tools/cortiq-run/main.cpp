@@ -11,9 +11,9 @@
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 #include "runtime/cli/artifact_engine.h"
+#include "runtime/cli/compiler_process.h"
 #include "runtime/cli/run.h"
 #include "runtime/cli/run_options.h"
-#include "tools/cortiq-run/compiler_process.h"
 #include "tools/cortiq-run/doctor.h"
 #include "tools/cortiq-run/model_cache.h"
 
@@ -41,8 +41,8 @@ Status interpret(const RunOptions& options, cortiq::formats::FileKind kind, int 
   if (kind == cortiq::formats::FileKind::kArtifact)
     return cortiq::invalid("the reference backend runs the model file, not the artifact " +
                            cortiq::formats::quote(options.file));
-  CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, cortiq::tools::find_compiler());
-  return cortiq::tools::become(compiler, interpreter_arguments(argc, argv));
+  CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, cortiq::runtime::cli::find_compiler());
+  return cortiq::runtime::cli::become(compiler, interpreter_arguments(argc, argv));
 }
 
 Status run(const RunOptions& options, int argc, char** argv) {

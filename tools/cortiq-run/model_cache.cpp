@@ -12,9 +12,9 @@
 
 #include "formats/artifact/artifact_hash.h"
 #include "formats/quote.h"
+#include "runtime/cli/compiler_process.h"
 #include "runtime/cpu/features.h"
 #include "runtime/loader/load.h"
-#include "tools/cortiq-run/compiler_process.h"
 
 namespace cortiq::tools {
 namespace {
@@ -123,7 +123,7 @@ StatusOr<CachedArtifact> compile_to_temporary(const runtime::cli::RunOptions& op
                     std::strerror(errno) + "); name one with --cache");
   close(fd);
   CachedArtifact out(path, true);
-  CORTIQ_RETURN_IF_ERROR(run_compiler(compiler, compile_arguments(options, path)));
+  CORTIQ_RETURN_IF_ERROR(runtime::cli::run_compiler(compiler, compile_arguments(options, path)));
   return out;
 }
 
@@ -142,7 +142,7 @@ CachedArtifact::~CachedArtifact() {
 }
 
 StatusOr<CachedArtifact> compile_into_cache(const runtime::cli::RunOptions& options) {
-  CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, find_compiler());
+  CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, runtime::cli::find_compiler());
   CORTIQ_ASSIGN_OR_RETURN(const std::string key, cache_key(options, compiler));
   const std::string folder = cache_folder(options.cache);
   if (!folder.empty()) {
@@ -150,7 +150,7 @@ StatusOr<CachedArtifact> compile_into_cache(const runtime::cli::RunOptions& opti
     if (usable(path))
       return CachedArtifact(path, false);
     std::fprintf(stderr, "cortiq-run: compiling %s\n", formats::quote(options.file).c_str());
-    const Status status = run_compiler(compiler, compile_arguments(options, path));
+    const Status status = runtime::cli::run_compiler(compiler, compile_arguments(options, path));
     if (status.ok())
       return CachedArtifact(path, false);
     // A full or failing disk is the cache's fault; a refused model would be refused again.

@@ -7,7 +7,7 @@
 
 #include "formats/status.h"
 
-namespace cortiq::tools {
+namespace cortiq::runtime::cli {
 
 /// Path of the program: beside this one, else on PATH. Fails with one sentence when there is none.
 StatusOr<std::string> find_compiler();
@@ -19,4 +19,4 @@ Status run_compiler(const std::string& program, const std::vector<std::string>& 
 /// Becomes `program`; returns only when that failed.
 Status become(const std::string& program, const std::vector<std::string>& arguments);
 
-} // namespace cortiq::tools
+} // namespace cortiq::runtime::cli

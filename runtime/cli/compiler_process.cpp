@@ -1,4 +1,4 @@
-#include "tools/cortiq-run/compiler_process.h"
+#include "runtime/cli/compiler_process.h"
 
 #include <cerrno>
 #include <climits>
@@ -12,7 +12,7 @@
 
 extern char** environ;
 
-namespace cortiq::tools {
+namespace cortiq::runtime::cli {
 namespace {
 
 constexpr char kName[] = "cortiq-compile";
@@ -72,4 +72,4 @@ Status become(const std::string& program, const std::vector<std::string>& argume
   return io_error("cannot start " + formats::quote(program) + ": " + std::strerror(errno));
 }
 
-} // namespace cortiq::tools
+} // namespace cortiq::runtime::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+// Whole-model measurements.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "formats/status.h"
+
+namespace cortiq::bench {
+
+struct ModelBenchOptions {
+  std::string file;
+  uint64_t prefill = 512; ///< tokens of the prompt
+  uint64_t decode = 64;   ///< tokens generated after it
+  unsigned threads = 0;
+  unsigned repeat = 3;
+  std::string kv;
+  std::optional<uint64_t> fill_seed;
+  bool json = false;
+  bool verbose = false;
+};
+
+/// Measures prefill and decode of an artifact and prints them beside the machine's read bandwidth.
+Status bench_model(const ModelBenchOptions& options);
+
+} // namespace cortiq::bench
