@@ -140,7 +140,8 @@ HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_
 
 template <bool kF16, int R>
 HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint64_t block) {
-  constexpr int kGroups = R == 1 ? 4 : R == 2 ? 2 : 1; // enough independent sums to hide the latency
+  // Enough independent sums to hide the latency, few enough to stay in registers.
+  constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
   constexpr int kColumns = R <= 2 ? 4 : 2;
   const uint64_t base = block * kAttentionBlock;
   uint64_t first = kAttentionBlock, last = 0; // positions that any of the rows sees
