@@ -1,8 +1,7 @@
 #pragma once
 
-// The dtype codes of a CMF directory. Codes with a row in the codec table are described there; the rest stand in a
-// table of this file's source: they are listed and their payload is checked, but they cannot be decoded yet. A codec
-// that moves into the codec table gives up its row here.
+// The dtype codes of a CMF directory. The codec table describes them all but the two reserved ones, which are listed
+// and cannot be decoded.
 
 #include "formats/status.h"
 #include "formats/tensor.h"

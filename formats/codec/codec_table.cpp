@@ -28,10 +28,64 @@ const Codec* find_row(Predicate matches) {
 std::span<const Codec> codec_table() {
   // A local: rows of other files are complete by the first call, whatever the order of static initialisation.
   static const std::array table = {
-      kF32Codec,   kF16Codec,  kBF16Codec,    kU8Codec,      kU32Codec,  kU64Codec, // plain
-      kQ8RowCodec, kQ82FCodec, kQ4BlockCodec, kQ4TiledCodec, kQ4TPCodec,            // CMF
-      kQ40Codec,   kQ41Codec,  kQ50Codec,     kQ51Codec,     kQ80Codec,  kQ4KCodec, // GGUF
-      kQ5KCodec,   kQ6KCodec,  kIQ4NLCodec,
+      // plain
+      kF32Codec,
+      kF16Codec,
+      kBF16Codec,
+      kU8Codec,
+      kU32Codec,
+      kU64Codec,
+      // CMF
+      kQ8RowCodec,
+      kQ82FCodec,
+      kQ4BlockCodec,
+      kQ4TiledCodec,
+      kQ4TPCodec,
+      kVBitCodec,
+      kVBitROCodec,
+      kQ1Codec,
+      kQ1SCodec,
+      kQ1TCodec,
+      kQ2TPCodec,
+      kQ2TPAffineCodec,
+      kBLRCodec,
+      kQ1GCodec,
+      kMXFP4Codec,
+      // GGUF
+      kQ40Codec,
+      kQ41Codec,
+      kQ50Codec,
+      kQ51Codec,
+      kQ80Codec,
+      kQ4KCodec,
+      kQ5KCodec,
+      kQ6KCodec,
+      kIQ4NLCodec,
+      kQ2KCodec,
+      kQ3KCodec,
+      kQ8KCodec,
+      kIQ4XSCodec,
+      kIQ2XXSCodec,
+      kIQ2XSCodec,
+      kIQ2SCodec,
+      kIQ3XXSCodec,
+      kIQ3SCodec,
+      kIQ1SCodec,
+      kIQ1MCodec,
+      kTQ10Codec,
+      kTQ20Codec,
+      kMXFP4GGMLCodec,
+      kNVFP4Codec,
+      kQ10Codec,
+      kQ20Codec,
+      kQ20G128Codec,
+      kSTQ10Codec,
+      kG80Codec,
+      kPTQ10Codec,
+      kFV5Codec,
+      kFV5BCodec,
+      kI2SCodec,
+      kI8SCodec,
   };
   return table;
 }
@@ -54,12 +108,19 @@ const Codec* find_cli_codec(std::string_view family_and_scheme) {
   const std::string_view scheme = family_and_scheme.substr(colon + 1);
   if (scheme.empty() || (family != "cmf" && family != "gguf"))
     return nullptr;
-  return find_row(
-      [&](const Codec& codec) { return equal_words(scheme, family == "cmf" ? codec.cmf_name : codec.gguf_name); });
+  if (family == "gguf")
+    return find_gguf_scheme(scheme);
+  return find_row([&](const Codec& codec) { return equal_words(scheme, codec.cmf_name); });
 }
 
 const Codec* find_cmf_codec(int code) {
   return code < 0 ? nullptr : find_row([code](const Codec& codec) { return codec.cmf_code == code; });
+}
+
+const Codec* find_gguf_scheme(std::string_view scheme) {
+  return find_row([scheme](const Codec& codec) {
+    return !codec.gguf_name.empty() && (equal_words(scheme, codec.gguf_name) || equal_words(scheme, codec.name));
+  });
 }
 
 const Codec* find_gguf_codec(uint32_t type_id) {

@@ -2,12 +2,11 @@
 
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/iq4_levels.h"
 #include "formats/codec/payload_size.h"
 
 namespace cortiq::formats {
 namespace {
-
-constexpr int8_t kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
   const uint64_t blocks = cols / 32;
@@ -15,8 +14,8 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
   for (uint64_t b = 0; b < blocks; ++b, block += 18, out += 32) {
     const float d = half_to_float(load_u16(block));
     for (int i = 0; i < 16; ++i) {
-      out[i] = static_cast<float>(kLevels[block[2 + i] & 15]) * d;
-      out[16 + i] = static_cast<float>(kLevels[block[2 + i] >> 4]) * d;
+      out[i] = static_cast<float>(kIQ4Levels[block[2 + i] & 15]) * d;
+      out[16 + i] = static_cast<float>(kIQ4Levels[block[2 + i] >> 4]) * d;
     }
   }
 }

@@ -34,4 +34,25 @@ StatusOr<uint64_t> contiguous_payload_bytes(const Codec& codec, uint64_t rows, u
   return size_or_overflow(codec, rows, cols, checked_mul(checked_mul(rows, cols / codec.block), codec.block_bytes));
 }
 
+Status expect_size(const Codec& codec, uint64_t size, uint64_t expected, uint64_t rows, uint64_t cols) {
+  if (size == expected)
+    return {};
+  return invalid("has a byte length of " + std::to_string(size) + ", but " + shape_words(codec, rows, cols) +
+                 " takes " + std::to_string(expected));
+}
+
+Status expect_at_least(const Codec& codec, uint64_t size, uint64_t least, uint64_t rows, uint64_t cols) {
+  if (size >= least)
+    return {};
+  return invalid("has a byte length of " + std::to_string(size) + ", fewer than the " + std::to_string(least) +
+                 " that " + shape_words(codec, rows, cols) + " needs at least");
+}
+
+Status check_payload(const Codec& codec, std::span<const uint8_t> payload, uint64_t rows, uint64_t cols, bool strict) {
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t size, codec.payload_bytes(codec, rows, cols));
+  if (!codec.variable_size)
+    CORTIQ_RETURN_IF_ERROR(expect_size(codec, payload.size(), size, rows, cols));
+  return codec.validate == nullptr ? Status() : codec.validate(codec, payload, rows, cols, strict);
+}
+
 } // namespace cortiq::formats

@@ -49,14 +49,11 @@ Status run(const Arguments& arguments) {
   if (!shape)
     return invalid("--shape is " + quote(arguments.get("shape")) + ", expected rows and columns such as 128x64");
   const auto [rows, cols] = *shape;
-  StatusOr<uint64_t> size = codec->payload_bytes(*codec, rows, cols);
-  if (!size.ok())
+  if (StatusOr<uint64_t> size = codec->payload_bytes(*codec, rows, cols); !size.ok())
     return size.status().with_prefix("--shape " + std::string(arguments.get("shape")));
   CORTIQ_ASSIGN_OR_RETURN(const formats::MappedFile file, formats::MappedFile::open(arguments.file));
-  if (file.bytes().size() != *size)
-    return invalid(quote(arguments.file) + " has " + std::to_string(file.bytes().size()) + " bytes, but " +
-                   arguments.value + " of " + std::to_string(rows) + " x " + std::to_string(cols) + " weights takes " +
-                   std::to_string(*size));
+  CORTIQ_RETURN_IF_ERROR(
+      formats::check_payload(*codec, file.bytes(), rows, cols, /*strict=*/false).with_prefix(quote(arguments.file)));
   return write_decoded(*codec, file.bytes().data(), rows, cols, std::string(arguments.get("output")));
 }
 

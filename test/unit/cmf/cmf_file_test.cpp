@@ -66,15 +66,12 @@ TEST(CmfFixtures, StandaloneSkillFileIsNotRun) {
   EXPECT_THAT(file->check_runnable().message(), HasSubstr("standalone skill file"));
 }
 
-TEST(CmfFixtures, TensorsWithoutDecoderAreListedAndRefusedByName) {
+TEST(CmfFixtures, EveryTensorOfAMixedModelDecodes) {
   CORTIQ_NEED_FIXTURES();
   const StatusOr<CmfFile> file = CmfFile::open(test::fixtures() + "/models/qwen3-mxfp4.cmf");
   ASSERT_TRUE(file.ok()) << file.status().message();
   for (const Tensor& tensor : file->tensors())
-    if (tensor.codec == nullptr)
-      EXPECT_THAT(decode_tensor(tensor).status().message(), HasSubstr("mxfp4 (type 21)"));
-    else
-      EXPECT_TRUE(decode_tensor(tensor).ok());
+    EXPECT_TRUE(decode_tensor(tensor).ok()) << tensor.name;
 }
 
 // What the message has to contain for each file of models/bad. Files that only a model builder can refuse are absent.

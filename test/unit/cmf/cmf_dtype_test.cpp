@@ -1,9 +1,7 @@
-#include "formats/cmf/cmf_payload.h"
+#include "formats/cmf/cmf_dtype.h"
 
 #include <gmock/gmock.h>
 #include <vector>
-
-#include "formats/cmf/cmf_dtype.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,0 +1,42 @@
+// I8_S: int8 codes, and behind the whole tensor an f32 scale and 28 bytes of padding. w = code * scale.
+
+#include "formats/checked_math.h"
+#include "formats/codec/codec_rows.h"
+#include "formats/codec/half.h"
+#include "formats/codec/payload_size.h"
+
+namespace cortiq::formats {
+namespace {
+
+constexpr uint64_t kTrailer = 32; // f32 scale of the tensor, 28 bytes of padding
+
+StatusOr<uint64_t> payload_bytes(const Codec& codec, uint64_t rows, uint64_t cols) {
+  CORTIQ_RETURN_IF_ERROR(check_block_shape(codec, rows, cols));
+  return size_or_overflow(codec, rows, cols, checked_add(checked_mul(rows, cols), kTrailer));
+}
+
+void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
+  const float scale = std::bit_cast<float>(load_u32(payload + rows * cols));
+  for (uint64_t i = 0; i < cols; ++i)
+    out[i] = static_cast<float>(static_cast<int8_t>(payload[row * cols + i])) * scale;
+}
+
+} // namespace
+
+constinit const Codec kI8SCodec = {
+    .id = CodecId::kI8_S,
+    .name = "i8_s",
+    .cmf_name = "",
+    .gguf_name = "I8_S",
+    .cmf_code = -1,
+    .gguf_code = 37,
+    .block = 1,
+    .block_bytes = 0,
+    .flat = false,
+    .needs_matrix = false,
+    .form = DotForm::kAffineInt,
+    .payload_bytes = payload_bytes,
+    .decode_row = decode_row,
+};
+
+} // namespace cortiq::formats

@@ -1,0 +1,70 @@
+// q1t: tiles of 32 weights: f16 scale, 7 bytes of base-3 digits (five a byte, the lowest first): 0, +scale, -scale.
+// Then a table of R + 1 entry counts and the weights that the tiles miss, row by row: (u16 column, f16 value) each,
+// which replace what the tiles say.
+
+#include <string>
+
+#include "formats/checked_math.h"
+#include "formats/codec/codec_rows.h"
+#include "formats/codec/half.h"
+#include "formats/codec/overlay.h"
+#include "formats/codec/payload_size.h"
+#include "formats/codec/ternary.h"
+
+namespace cortiq::formats {
+namespace {
+
+constexpr uint64_t kMaxCols = 65536; // columns of entries have 16 bits
+
+StatusOr<uint64_t> tile_bytes(const Codec& codec, uint64_t rows, uint64_t cols) {
+  CORTIQ_RETURN_IF_ERROR(check_block_shape(codec, rows, cols));
+  const std::optional<uint64_t> size = checked_mul(checked_mul(rows, cols / 32), 9);
+  if (size && cols > kMaxCols)
+    return invalid("has " + std::to_string(cols) + " columns, but q1t takes at most " + std::to_string(kMaxCols));
+  return size_or_overflow(codec, rows, cols, size);
+}
+
+StatusOr<uint64_t> payload_bytes(const Codec& codec, uint64_t rows, uint64_t cols) {
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t tiles, tile_bytes(codec, rows, cols));
+  return size_or_overflow(codec, rows, cols, checked_add(tiles, q1t_table_bytes(rows)));
+}
+
+Status validate(const Codec& codec, std::span<const uint8_t> payload, uint64_t rows, uint64_t cols, bool strict) {
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t least, payload_bytes(codec, rows, cols));
+  CORTIQ_RETURN_IF_ERROR(expect_at_least(codec, payload.size(), least, rows, cols));
+  return check_q1t_overlay(payload.subspan(least - *q1t_table_bytes(rows)), rows, cols);
+}
+
+void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
+  const uint64_t tiles = cols / 32;
+  const uint8_t* tile = payload + row * tiles * 9;
+  for (uint64_t t = 0; t < tiles; ++t, tile += 9) {
+    const float scale = half_to_float(load_u16(tile));
+    const float levels[3] = {0.0f, scale, -scale};
+    for (int k = 0; k < 32; ++k)
+      out[32 * t + k] = levels[q1t_digit(tile[2 + k / 5], k % 5)];
+  }
+  apply_q1t_overlay(payload + rows * tiles * 9, rows, row, out);
+}
+
+} // namespace
+
+constinit const Codec kQ1TCodec = {
+    .id = CodecId::kQ1T,
+    .name = "q1t",
+    .cmf_name = "q1t",
+    .gguf_name = "",
+    .cmf_code = 14,
+    .gguf_code = -1,
+    .block = 32,
+    .block_bytes = 0,
+    .flat = false,
+    .needs_matrix = true,
+    .form = DotForm::kAffineInt,
+    .payload_bytes = payload_bytes,
+    .decode_row = decode_row,
+    .variable_size = true,
+    .validate = validate,
+};
+
+} // namespace cortiq::formats
