@@ -76,8 +76,7 @@ private:
     }
     frame_bytes_ = (frame_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
     for (int reg : kCalleeSaved)
-      if (std::find(allocation_.assigned.begin(), allocation_.assigned.end(), reg) != allocation_.assigned.end() &&
-          uses_scalar(reg))
+      if (uses_scalar(reg))
         saved_.push_back(reg);
   }
 

@@ -212,8 +212,6 @@ const NamedRow kNamedRows[] = {
     {kAvx2, {{"extract_w", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpextrw(e.mem, e.r(0), static_cast<uint8_t>(e.imm)); }}},
     {kAvx2, {{"insert_d", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpinsrd(e.d(), e.r(0), e.mem, static_cast<uint8_t>(e.imm)); }}},
     {kAvx2, {{"extract_d", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpextrd(e.mem, e.r(0), static_cast<uint8_t>(e.imm)); }}},
-    {kAvx2, {{"insert_q", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpinsrq(e.d(), e.r(0), e.mem, static_cast<uint8_t>(e.imm)); }}},
-    {kAvx2, {{"extract_q", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpextrq(e.mem, e.r(0), static_cast<uint8_t>(e.imm)); }}},
     {kAvx2, {{"insert_half", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vinserti128(Ymm(e.result), Ymm(e.uses[0]), Xmm(e.uses[1]), 1); }}},
     {kAvx512, {{"insert_half", 0b0, false, -1, false}, false, [](const Encoding& e) { if (e.bits == 512) { e.c.vinserti64x4(Zmm(e.result), Zmm(e.uses[0]), Ymm(e.uses[1]), 1); } else { e.c.vinserti32x4(Ymm(e.result), Ymm(e.uses[0]), Xmm(e.uses[1]), 1); } }}},
     {kAvx2, {{"upper_half", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vextracti128(Xmm(e.result), Ymm(e.uses[0]), 1); }}},
