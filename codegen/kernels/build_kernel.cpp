@@ -85,12 +85,13 @@ void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
   });
 }
 
-void build_r16(const Frame& f, Value args, const formats::R16Format& format) {
+void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats::R16Format& format) {
   Emit& e = f.e;
   std::unique_ptr<Decoder> decoder = make_decoder(e, f.spec, format);
   Value scratch = e.load_ptr(args, offsetof(KernelArgs, scratch));
-  CoreContext c{e,      f.spec,    *decoder, decoder->geometry(),
-                format, f.vectors, f.tokens, {scratch, Decoder::kLadderBytes}};
+  CoreContext c{e,        f.spec,    *decoder, decoder->geometry(),
+                format,   f.vectors, f.tokens, {scratch, Decoder::kLadderBytes},
+                unit.dot4};
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
   // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
   const size_t at_once = e.lanes() == 8 ? 4 : 8;
@@ -132,7 +133,7 @@ Status can_build(const KernelSpec& spec) {
 }
 
 StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec,
-                                                        unsigned lanes) {
+                                                        const VectorUnit& unit) {
   CORTIQ_RETURN_IF_ERROR(can_build(spec));
   context.loadDialect<vec::VecDialect>();
   mlir::OpBuilder builder(&context);
@@ -144,12 +145,12 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
   if (block.empty() || !block.back().hasTrait<mlir::OpTrait::IsTerminator>())
     mlir::OpBuilder::atBlockEnd(&block).create<vec::ReturnOp>(loc);
   builder.setInsertionPoint(block.getTerminator());
-  Emit emit(builder, loc, &block, lanes);
+  Emit emit(builder, loc, &block, unit.lanes);
   const Frame frame = make_frame(emit, kernel->getArgs(), spec);
   if (spec.layout == formats::LayoutId::kVerbatim)
     build_flat(frame, kernel->getArgs());
   else
-    build_r16(frame, kernel->getArgs(), *formats::r16_format(formats::codec_info(spec.codec), spec.k));
+    build_r16(frame, kernel->getArgs(), unit, *formats::r16_format(formats::codec_info(spec.codec), spec.k));
   if (mlir::failed(mlir::verify(kernel->getOperation())))
     return internal_error("the kernel does not verify: " + name);
   return kernel;

@@ -11,10 +11,16 @@
 
 namespace cortiq::codegen {
 
-/// Builds the kernel of `spec` for vectors of `lanes` 32-bit lanes. Fails, naming codec and shape, when no decoder or
-/// layout serves the spec. The op is verified and owned by the caller.
+/// What a target's vector unit offers to a kernel.
+struct VectorUnit {
+  unsigned lanes = 8; ///< 32-bit lanes of a vector: 8 or 16
+  bool dot4 = false;  ///< an instruction for vec.dot4
+};
+
+/// Builds the kernel of `spec` for a vector unit. Fails, naming codec and shape, when no decoder or layout serves the
+/// spec. The op is verified and owned by the caller.
 StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec,
-                                                        unsigned lanes);
+                                                        const VectorUnit& unit);
 
 /// Whether build_kernel serves the spec's codec, layout and row length.
 Status can_build(const KernelSpec& spec);

@@ -19,6 +19,7 @@ struct CoreContext {
   unsigned vectors;          ///< vectors that hold a row group
   std::vector<Value> tokens; ///< activations of each token that the core takes at once
   Address scratch;           ///< behind the decoder's ladder area
+  bool dot4;                 ///< the target has an instruction for vec.dot4
 };
 
 /// The finished sums of a row group: sums[t * vectors + v].

@@ -13,7 +13,9 @@
 //     for each step s: pairs[t][v] += dot2(level[v], x[t]);  sum[t][v] = pair_add(pairs)
 //     sum[t][v] -= zero_point * sum_of_codes[t]
 //     acc[t][v] = fma(f32(sum) * x_scale[t], scale[v], acc);  acc = fma(x_msum[t], minimum[v], acc)
-// On targets with an int8 dot instruction dot4 replaces dot2 and pair_add.
+// On targets with an int8 dot instruction sum[t][v] starts at -zero_point * sum_of_codes[t] and each step is one dot4;
+// signed levels are offset by 128 there and count as a zero point of 128. Integer sums are exact and float steps the
+// same, so all targets agree bit for bit.
 
 #include <algorithm>
 #include <bit>
@@ -76,38 +78,78 @@ private:
     const unsigned span = g_.row_scale ? kGroup : g_.span;
     const unsigned all_steps = unsigned((place.weights + 3) / 4);
     for (unsigned s = 0; s * span < place.weights; ++s) {
-      std::vector<Value> sums = span_sums(place, s, span, all_steps);
+      std::vector<Value> sums =
+          c_.dot4 ? span_sums_dot4(place, s, span, all_steps) : span_sums(place, s, span, all_steps);
       finish_span(place, s, span, sums, acc);
     }
     return acc;
   }
 
-  /// Integer sums of one span.
+  /// The steps of span s that exist, in the decoder's order, counted in the record.
+  std::vector<unsigned> steps_of(unsigned s, unsigned span, unsigned all_steps) const {
+    std::vector<unsigned> steps;
+    for (unsigned step : c_.decoder.step_order(s))
+      if (s * span / 4 + step < all_steps)
+        steps.push_back(s * span / 4 + step);
+    return steps;
+  }
+
+  /// Four activation codes of token t in every lane.
+  Value codes(const RecordPlace& place, size_t t, unsigned step) {
+    return e_.bitcast(e_.load_splat_i32(activation(place, t, 0, kGroup, 4 * step)), e_.i8());
+  }
+
+  /// Integer sums of one span, zero point included, by dot4.
+  std::vector<Value> span_sums_dot4(const RecordPlace& place, unsigned s, unsigned span, unsigned all_steps) {
+    const unsigned zero_point = g_.is_signed ? 128 : g_.zero_point;
+    std::vector<Value> sums(sums_);
+    Value zero = e_.splat_i32(0);
+    for (size_t t = 0; t < c_.tokens.size(); ++t) {
+      Value start = zero_point ? e_.sub(zero, zero_term(place, t, s, span, zero_point)) : zero;
+      for (unsigned v = 0; v < c_.vectors; ++v)
+        sums[t * c_.vectors + v] = start;
+    }
+    for (unsigned step : steps_of(s, span, all_steps)) {
+      std::vector<Value> level(c_.vectors);
+      for (unsigned v = 0; v < c_.vectors; ++v) {
+        level[v] = c_.decoder.levels(place.record, v, step);
+        if (g_.is_signed)
+          level[v] = e_.bit_xor(level[v], e_.splat_i8(0x80));
+      }
+      for (size_t t = 0; t < c_.tokens.size(); ++t) {
+        Value x = codes(place, t, step);
+        for (unsigned v = 0; v < c_.vectors; ++v) {
+          Value& sum = sums[t * c_.vectors + v];
+          sum = e_.dot4(sum, level[v], x, g_.is_signed ? 255 : g_.umax);
+        }
+      }
+    }
+    return sums;
+  }
+
+  /// Integer sums of one span, without zero point, by pair sums.
   std::vector<Value> span_sums(const RecordPlace& place, unsigned s, unsigned span, unsigned all_steps) {
     // Pair sums stay within i16 for so many steps.
     const unsigned chain = std::max(1u, 32767u / (g_.umax * 254u));
     std::vector<Value> pairs(sums_), sums(sums_);
     unsigned in_chain = 0;
-    std::vector<unsigned> order;
-    for (unsigned step : c_.decoder.step_order(s))
-      if (s * span / 4 + step < all_steps)
-        order.push_back(step);
-    for (size_t n = 0; n < order.size(); ++n) {
-      const unsigned step = s * span / 4 + order[n]; // in the record
+    const std::vector<unsigned> steps = steps_of(s, span, all_steps);
+    for (size_t n = 0; n < steps.size(); ++n) {
+      const unsigned step = steps[n];
       std::vector<Value> level(c_.vectors), magnitude(c_.vectors);
       for (unsigned v = 0; v < c_.vectors; ++v) {
         level[v] = c_.decoder.levels(place.record, v, step);
         magnitude[v] = g_.is_signed ? e_.abs(level[v]) : level[v];
       }
       for (size_t t = 0; t < c_.tokens.size(); ++t) {
-        Value x = e_.bitcast(e_.load_splat_i32(activation(place, t, 0, kGroup, 4 * step)), e_.i8());
+        Value x = codes(place, t, step);
         for (unsigned v = 0; v < c_.vectors; ++v) {
           Value product = e_.dot2(magnitude[v], g_.is_signed ? e_.sign(x, level[v]) : x, g_.umax);
           Value& p = pairs[t * c_.vectors + v];
           p = p ? e_.add(p, product) : product;
         }
       }
-      if (++in_chain == chain || n + 1 == order.size()) {
+      if (++in_chain == chain || n + 1 == steps.size()) {
         for (unsigned i = 0; i < sums_; ++i) {
           Value wide = e_.pair_add(pairs[i]);
           sums[i] = sums[i] ? e_.add(sums[i], wide) : wide;
@@ -129,7 +171,7 @@ private:
         minimum[v] = c_.decoder.minimum(place.record, v, s);
     }
     for (size_t t = 0; t < c_.tokens.size(); ++t) {
-      Value zero = g_.zero_point ? zero_term(place, t, s, span) : Value();
+      Value zero = g_.zero_point && !c_.dot4 ? zero_term(place, t, s, span, g_.zero_point) : Value();
       Value x_scale = e_.load_splat_f32(activation(place, t, act_.scale, 4, 4 * group));
       Value x_msum = g_.has_min ? e_.load_splat_f32(activation(place, t, act_.msum, 4, 4 * group)) : Value();
       for (unsigned v = 0; v < c_.vectors; ++v) {
@@ -149,11 +191,11 @@ private:
   }
 
   /// zero_point * sum of the span's activation codes, in every lane; zero points are powers of two.
-  Value zero_term(const RecordPlace& place, size_t t, unsigned s, unsigned span) {
+  Value zero_term(const RecordPlace& place, size_t t, unsigned s, unsigned span, unsigned zero_point) {
     const bool half = span == kGroup / 2;
     Address at = half ? activation(place, t, act_.sum16, 8, 4 * int64_t(s))
                       : activation(place, t, act_.sum32, 4, 4 * int64_t(s));
-    return e_.shl(e_.load_splat_i32(at), unsigned(std::countr_zero(g_.zero_point)));
+    return e_.shl(e_.load_splat_i32(at), unsigned(std::countr_zero(zero_point)));
   }
 
   CoreContext& c_;

@@ -48,7 +48,9 @@ private:
   StatusOr<mlir::OwningOpRef<vec::KernelOp>> build(mlir::MLIRContext& context, const codegen::KernelSpec& spec) {
     context.loadDialect<vec::VecDialect>();
     CORTIQ_ASSIGN_OR_RETURN(mlir::OwningOpRef<vec::KernelOp> kernel,
-                            codegen::build_kernel(context, spec, features_.max_vector_bits() / 32));
+                            codegen::build_kernel(context, spec,
+                                                  {.lanes = features_.max_vector_bits() / 32,
+                                                   .dot4 = features_.avx_vnni || features_.avx512_vnni}));
     mlir::IRRewriter rewriter(&context);
     mlir::DominanceInfo dominance(*kernel);
     mlir::eliminateCommonSubExpressions(rewriter, dominance, *kernel);

@@ -16,6 +16,22 @@ std::span<const Target> targetTable() {
        .l1Bytes = 32 << 10,
        .l2Bytes = 256 << 10,
        .cores = 1},
+      {.name = "avxvnni",
+       .summary = "x86-64-v3 with AVX-VNNI: Intel since 2021 (Alder Lake), AMD since 2024 (Zen 5)",
+       .features = {"avx", "avx2", "avx_vnni", "bmi2", "f16c", "fma"},
+       .vectorBytes = 32,
+       .tokenTiles = {1, 2, 4},
+       .l1Bytes = 32 << 10,
+       .l2Bytes = 1 << 20,
+       .cores = 1},
+      {.name = "avx512vnni",
+       .summary = "AVX-512 with VNNI: Intel servers since 2019 (Cascade Lake), AMD since 2022 (Zen 4)",
+       .features = {"avx", "avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma"},
+       .vectorBytes = 64,
+       .tokenTiles = {1, 2, 4, 8},
+       .l1Bytes = 32 << 10,
+       .l2Bytes = 1 << 20,
+       .cores = 1},
   };
   return table;
 }
