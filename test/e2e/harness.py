@@ -75,11 +75,10 @@ def need_tools(args, *names):
             skip_all(f"{name} is not built in {args.bin}")
 
 
-def run(command, timeout=120, **options):
-    """Runs a program without standard input; CompletedProcess with text, or returncode None after `timeout` seconds."""
+def run(command, timeout=120, input="", **options):
+    """Runs a program with `input` on its standard input; CompletedProcess with text, or returncode None after `timeout` seconds."""
     try:
-        return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, encoding="utf-8",
-                              errors="replace", **options)
+        return subprocess.run(command, capture_output=True, input=input, timeout=timeout, encoding="utf-8", errors="replace", **options)
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, None, "", "")
 

@@ -2,7 +2,6 @@
 """Runs every command block of README.md: what it tells a newcomer has to be true."""
 import os
 import re
-import subprocess
 import sys
 
 import harness
@@ -37,8 +36,7 @@ def main():
             commands = SCRIPTS.sub("", block).strip()
             if not commands:
                 continue
-            result = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], cwd=scratch.folder, input="", capture_output=True,
-                                    timeout=300, encoding="utf-8", errors="replace")
+            result = harness.run(["bash", "-euo", "pipefail", "-c", commands], timeout=300, cwd=scratch.folder)
             tally.check(commands.splitlines()[0], harness.why_not_success(result))
     return tally.finish()
 

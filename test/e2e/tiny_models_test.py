@@ -15,7 +15,7 @@ import sys
 import harness
 
 EXACT_BOUND = 2e-4   # relative RMS; f32 sums in another order stay below it, as for the fixtures
-FAST_BOUND = 0.1     # relative RMS of 8-bit activations on small random models
+FAST_BOUND = 0.05    # relative RMS of 8-bit activations and an f16 cache on small random models
 CLEAR_MARGIN = 0.01  # of the logits' RMS: below it a greedy step may go either way
 GREEDY = 8
 PROMPT = [random.Random(7).randrange(256) for _ in range(19)]
