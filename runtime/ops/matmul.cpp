@@ -8,6 +8,12 @@
 #include "formats/quote.h"
 #include "runtime/ops/op.h"
 
+#if defined(__clang__)
+#define CORTIQ_NO_FUNCTION_SANITIZER __attribute__((no_sanitize("function")))
+#else
+#define CORTIQ_NO_FUNCTION_SANITIZER
+#endif
+
 namespace cortiq::runtime {
 namespace {
 
@@ -65,8 +71,10 @@ private:
     return std::min(by_cache, by_workers);
   }
 
-  void run_tiles(const StepContext& step, const StepShape& shape, const std::vector<Tile>& tiles, uint64_t group,
-                 uint64_t count, uint8_t* scratch) const {
+  // Generated code carries no type mark in front of it, which the sanitizer of function types would read.
+  CORTIQ_NO_FUNCTION_SANITIZER void run_tiles(const StepContext& step, const StepShape& shape,
+                                              const std::vector<Tile>& tiles, uint64_t group, uint64_t count,
+                                              uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
     KernelArgs args;
     args.weights = weight.bytes.data() + weight.tensor_bytes + row * weight.row_bytes;
