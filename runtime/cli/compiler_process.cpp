@@ -62,8 +62,7 @@ Status run_compiler(const std::string& program, const std::vector<std::string>& 
     return {};
   if (WIFSIGNALED(status))
     return internal_error("cortiq-compile was ended by signal " + std::to_string(WTERMSIG(status)));
-  const std::string message = "cortiq-compile failed with exit code " + std::to_string(WEXITSTATUS(status));
-  return WEXITSTATUS(status) == 2 ? invalid(message) : internal_error(message);
+  return WEXITSTATUS(status) == 1 ? internal_error("") : invalid("");
 }
 
 Status become(const std::string& program, const std::vector<std::string>& arguments) {

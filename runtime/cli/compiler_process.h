@@ -12,8 +12,8 @@ namespace cortiq::runtime::cli {
 /// Path of the program: beside this one, else on PATH. Fails with one sentence when there is none.
 StatusOr<std::string> find_compiler();
 
-/// Runs `program` with `arguments` and waits; its messages go to this program's stderr. A failure carries the exit
-/// code's meaning: bad input stays bad input.
+/// Runs `program` with `arguments` and waits; its messages go to this program's stderr. When it ends with an exit code
+/// of its own it has said why: the failure keeps the code's meaning and has no message.
 Status run_compiler(const std::string& program, const std::vector<std::string>& arguments);
 
 /// Becomes `program`; returns only when that failed.

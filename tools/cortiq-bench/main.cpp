@@ -16,7 +16,8 @@ namespace {
 using cortiq::Status;
 
 int complain(const std::string& sentence, int code) {
-  std::fprintf(stderr, "cortiq-bench: %s\n", sentence.c_str());
+  if (!sentence.empty()) // a child process has said it already
+    std::fprintf(stderr, "cortiq-bench: %s\n", sentence.c_str());
   return code;
 }
 

@@ -68,7 +68,8 @@ Status run(const RunOptions& options, int argc, char** argv) {
 }
 
 int complain(const std::string& sentence, int code) {
-  std::fprintf(stderr, "cortiq-run: %s\n", sentence.c_str());
+  if (!sentence.empty()) // a child process has said it already
+    std::fprintf(stderr, "cortiq-run: %s\n", sentence.c_str());
   return code;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <vector>
 
@@ -127,6 +128,15 @@ StatusOr<CachedArtifact> compile_to_temporary(const runtime::cli::RunOptions& op
   return out;
 }
 
+/// Whether an artifact of the model `file` may not fit `folder`.
+bool short_of_space(const std::string& folder, const std::string& file) {
+  struct statvfs space{};
+  struct stat model{};
+  if (statvfs(folder.c_str(), &space) != 0 || stat(file.c_str(), &model) != 0)
+    return true;
+  return uint64_t{space.f_bavail} * space.f_frsize < 2 * static_cast<uint64_t>(model.st_size);
+}
+
 bool usable(const std::string& path) {
   return access(path.c_str(), R_OK) == 0 && runtime::load_artifact(path, {}).ok();
 }
@@ -149,14 +159,14 @@ StatusOr<CachedArtifact> compile_into_cache(const runtime::cli::RunOptions& opti
     const std::string path = folder + "/" + key + ".cqa";
     if (usable(path))
       return CachedArtifact(path, false);
-    std::fprintf(stderr, "cortiq-run: compiling %s\n", formats::quote(options.file).c_str());
+    if (isatty(STDERR_FILENO))
+      std::fprintf(stderr, "cortiq-run: compiling %s\n", formats::quote(options.file).c_str());
     const Status status = runtime::cli::run_compiler(compiler, compile_arguments(options, path));
     if (status.ok())
       return CachedArtifact(path, false);
-    // A full or failing disk is the cache's fault; a refused model would be refused again.
-    if (access(folder.c_str(), W_OK) == 0 && status.code() == StatusCode::kInternal)
-      return status;
-    std::fprintf(stderr, "cortiq-run: note: compiling into the cache %s failed, trying a temporary file\n",
+    if (!short_of_space(folder, options.file))
+      return status; // the model's fault: it would be refused again
+    std::fprintf(stderr, "cortiq-run: note: the cache %s is short of space, trying a temporary file\n",
                  formats::quote(folder).c_str());
   } else {
     std::fprintf(stderr, "cortiq-run: note: there is no usable cache folder; the compiled model is not kept\n");
