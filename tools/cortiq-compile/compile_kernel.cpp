@@ -36,7 +36,7 @@ StatusOr<Problem> read_problem(const CompileOptions& o) {
   Problem p;
   p.codec = formats::find_cli_codec(o.gemv);
   if (!p.codec || p.codec->form == formats::DotForm::kNone)
-    return invalid("there is no weight codec '" + o.gemv + "'; cortiq-inspect --help shows where codecs are listed");
+    return invalid("there is no weight codec '" + o.gemv + "'; write family and scheme as in cmf:q4tp or gguf:Q4_K");
   const size_t x = o.shape.find('x');
   if (x == std::string::npos)
     return invalid("--shape is ROWSxCOLS, not '" + o.shape + "'");

@@ -3,10 +3,12 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "codegen/kernels/build_kernel.h"
 #include "compiler/frontend/LoadModel.h"
 #include "compiler/pipelines/Pipelines.h"
 #include "compiler/target/target_attr.h"
 #include "formats/artifact/artifact_hash.h"
+#include "formats/quote.h"
 #include "runtime/text/text_section.h"
 #include "runtime/text/text_source.h"
 #include "tools/cortiq-compile/session.h"
@@ -62,6 +64,14 @@ Status add_tokenizer(const compiler::LoadedModel& model, compiler::ArtifactFacts
   return {};
 }
 
+// Asked before any work that takes time.
+Status check_kernels(mlir::ModuleOp module, const std::string& model) {
+  for (const codegen::KernelSpec& spec : compiler::declaredKernels(module))
+    if (const Status status = codegen::can_build(spec); !status.ok())
+      return status.with_prefix(formats::quote(model));
+  return {};
+}
+
 } // namespace
 
 Status compile_model(const CompileOptions& options) {
@@ -84,6 +94,7 @@ Status compile_model(const CompileOptions& options) {
   if (options.emit == EmitKind::kKernel)
     return session.write_ir(module);
 
+  CORTIQ_RETURN_IF_ERROR(check_kernels(module, options.model));
   CORTIQ_ASSIGN_OR_RETURN(auto emitter, compiler::makeKernelEmitter(target.name));
   if (options.emit != EmitKind::kArtifact)
     return session.write_kernels(module, *emitter);

@@ -18,6 +18,7 @@ constexpr char kOverview[] =
     R"(Compiles a quantized language model (CMF or GGUF) to an artifact for one kind of CPU.
 
   cortiq-compile model.gguf -o model.cqa       then: cortiq-run model.cqa -p "Hello"
+  cortiq-compile --interpret MODEL OPTIONS     runs it on the reference interpreter, with the options of cortiq-run
 
 Exit status: 0 done, 1 a bug of ours, 2 something is wrong with the command, the model or the machine.
 )";

@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include "formats/atomic_file.h"
+#include "runtime/loader/load.h"
 #include "tools/cortiq-compile/progress.h"
 
 namespace cortiq::tools {
@@ -88,6 +89,11 @@ Status CompileSession::write_artifact(mlir::ModuleOp module, compiler::KernelEmi
   Progress progress("packing weights");
   compiler::WriteOptions write;
   write.threads = threads_;
+  // Nothing gets its name that the runtime would refuse. The artifact may be for another machine than this one.
+  write.verify = [embedded = facts.embedWeights](const std::string& path) {
+    runtime::ArtifactLoadOptions load{.check_features = false, .resolve = embedded};
+    return runtime::load_artifact(path, load).status();
+  };
   write.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
   return compiler::emitArtifact(module, emitter, model, std::move(facts), options_.output, write);
 }
