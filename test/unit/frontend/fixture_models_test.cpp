@@ -45,7 +45,8 @@ std::vector<float> readFloats(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  if (!values.empty())
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
 }
 
@@ -77,8 +78,8 @@ TEST_P(FixtureModels, LogitsAndTokens) {
   const uint64_t vocab = interpreter->vocab();
   ASSERT_EQ(logits->size(), prompt.size() * vocab);
 
-  const std::vector<float> expected = readFloats(stem + ".logits.f32.bin");
   if (expect.contains("logits_file")) {
+    const std::vector<float> expected = readFloats(stem + ".logits.f32.bin");
     const std::vector<size_t> positions = expect["logits_file"]["positions"];
     ASSERT_EQ(expected.size(), positions.size() * vocab);
     double error = 0, size = 0;
