@@ -1,0 +1,67 @@
+#include "compiler/target/target_table.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codegen/x86/features.h"
+
+namespace cortiq::compiler {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::string> strings(const std::vector<std::string_view>& views) {
+  return {views.begin(), views.end()};
+}
+
+TEST(TargetTable, EveryTargetIsOneThatCodeIsGeneratedFor) {
+  ASSERT_FALSE(targetTable().empty());
+  for (const Target& target : targetTable()) {
+    SCOPED_TRACE(target.name);
+    auto features = codegen::x86_target(target.name);
+    ASSERT_TRUE(features.ok()) << features.status().message();
+    EXPECT_EQ(uint64_t(target.vectorBytes) * 8, features->max_vector_bits());
+    // What the generators may use is what the artifact demands of its machine.
+    std::vector<std::string> wanted = codegen::x86_target_features(target.name);
+    for (const std::string& feature : wanted)
+      EXPECT_TRUE(std::ranges::count(strings(target.features), feature)) << feature;
+    ASSERT_FALSE(target.tokenTiles.empty());
+    EXPECT_EQ(target.tokenTiles.front(), 1);
+    EXPECT_TRUE(std::ranges::is_sorted(target.tokenTiles));
+    EXPECT_GT(target.l1Bytes, 0);
+    EXPECT_GT(target.l2Bytes, target.l1Bytes);
+  }
+}
+
+TEST(TargetTable, FindsByNameAndListsNamesOtherwise) {
+  ASSERT_TRUE(findTarget("x86-64-v3").ok());
+  auto unknown = findTarget("z80");
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.status().message(), HasSubstr("no target 'z80'"));
+  EXPECT_THAT(unknown.status().message(), HasSubstr("x86-64-v3"));
+}
+
+TEST(TargetTable, NativeIsTheLastThatTheHostCanRun) {
+  for (const Target& target : targetTable()) {
+    Host host{.features = strings(target.features), .l1Bytes = 48 << 10, .l2Bytes = 2 << 20, .cores = 3};
+    auto native = nativeTarget(host);
+    ASSERT_TRUE(native.ok());
+    // A later target may need nothing more; it then stands for this one.
+    for (std::string_view feature : native->features)
+      EXPECT_TRUE(std::ranges::count(host.features, feature)) << feature;
+    EXPECT_EQ(native->l1Bytes, 48 << 10);
+    EXPECT_EQ(native->l2Bytes, 2 << 20);
+    EXPECT_EQ(native->cores, 3);
+  }
+}
+
+TEST(TargetTable, NativeNamesWhatAHostLacks) {
+  auto native = nativeTarget(Host{.features = {"avx", "avx2", "bmi2", "f16c"}});
+  ASSERT_FALSE(native.ok());
+  EXPECT_EQ(native.status().code(), StatusCode::kUnsupported);
+  EXPECT_THAT(native.status().message(), HasSubstr("'fma'"));
+}
+
+} // namespace
+} // namespace cortiq::compiler

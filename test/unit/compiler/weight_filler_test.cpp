@@ -1,0 +1,119 @@
+#include "compiler/emit/weight_filler.h"
+
+#include <cstring>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dialects/CMF/IR/CMF.h"
+#include "formats/layout/layout.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
+
+namespace cortiq::compiler {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class WeightFillerTest : public testing::Test {
+protected:
+  WeightFillerTest() {
+    context_.loadDialect<cmf::CMFDialect, kernel::KernelDialect>();
+    // 8 rows of 2 floats: row r is {r, r + 0.5}; behind them the halves 1, 2, 3, 4.
+    for (int r = 0; r < 8; ++r)
+      append(float(r)), append(float(r) + 0.5f);
+    for (float v : {1.0f, 2.0f, 3.0f, 4.0f})
+      append(formats::f32_to_f16(v));
+  }
+
+  template <class T>
+  void append(T value) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
+    file_.insert(file_.end(), bytes, bytes + sizeof(T));
+  }
+
+  StatusOr<WeightFiller> filler(const std::string& text) {
+    module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
+    EXPECT_TRUE(module_);
+    return makeWeightFiller(*module_, [this](uint32_t) { return std::span<const uint8_t>(file_); });
+  }
+
+  std::vector<float> floats(const std::string& text, size_t count) {
+    auto fill = filler(text);
+    EXPECT_TRUE(fill.ok()) << fill.status().message();
+    std::vector<float> out(count);
+    Status status = (*fill)(0, {reinterpret_cast<uint8_t*>(out.data()), count * sizeof(float)});
+    EXPECT_TRUE(status.ok()) << status.message();
+    return out;
+  }
+
+  mlir::MLIRContext context_;
+  mlir::OwningOpRef<mlir::ModuleOp> module_;
+  std::vector<uint8_t> file_;
+};
+
+TEST_F(WeightFillerTest, TakesRowsOfAFusedTensor) {
+  EXPECT_THAT(floats("kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 64>,"
+                     " row_map = #cmf.rows<of = 8, first = 3>}",
+                     4),
+              ElementsAre(3.0f, 3.5f, 4.0f, 4.5f));
+}
+
+TEST_F(WeightFillerTest, BringsRotaryPairsIntoHalves) {
+  // Heads of 4 rows: file rows 0 1 2 3 become 0 2 1 3.
+  EXPECT_THAT(floats("kernel.weight @w f32 verbatim 4 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 64>,"
+                     " row_map = #cmf.rows<of = 8, deinterleave = 4>}",
+                     8),
+              ElementsAre(0.0f, 0.5f, 2.0f, 2.5f, 1.0f, 1.5f, 3.0f, 3.5f));
+}
+
+TEST_F(WeightFillerTest, ConvertsVectorsAndAddsTheUnitOffset) {
+  EXPECT_THAT(floats("kernel.weight @w f32 verbatim 1 x 4 {add = 1.0 : f32, source_codec = \"f16\","
+                     " source = #cmf.source<file = 0, offset = 64, bytes = 8>}",
+                     4),
+              ElementsAre(2.0f, 3.0f, 4.0f, 5.0f));
+}
+
+TEST_F(WeightFillerTest, TakesAPartOfAVector) {
+  EXPECT_THAT(floats("kernel.weight @w f32 verbatim 1 x 2 {source_codec = \"f16\","
+                     " source = #cmf.source<file = 0, offset = 64, bytes = 8>, row_map = #cmf.rows<of = 4, first = 2>}",
+                     2),
+              ElementsAre(3.0f, 4.0f));
+}
+
+TEST_F(WeightFillerTest, PacksGroups) {
+  auto fill = filler("kernel.weight @w f32 r16 8 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 64>}");
+  ASSERT_TRUE(fill.ok()) << fill.status().message();
+  std::vector<uint8_t> packed(64);
+  ASSERT_TRUE((*fill)(0, packed).ok());
+  const formats::Codec& f32 = formats::codec_info(formats::CodecId::kF32);
+  packed.resize(packed.size() + formats::kLayoutTailPadding);
+  std::vector<float> row(2);
+  ASSERT_TRUE(
+      formats::decode_packed_row(f32, formats::LayoutId::kR16, std::span(packed).first(64), 8, 2, 5, row.data()).ok());
+  EXPECT_THAT(row, ElementsAre(5.0f, 5.5f));
+}
+
+TEST_F(WeightFillerTest, RefusesWhatDoesNotFitTheFile) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  for (const Case& c : {
+           Case{"kernel.weight @w f32 verbatim 2 x 2", "has no source"},
+           Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 64, bytes = 16>}",
+                "outside of its file"},
+           Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 24>}",
+                "has 24 bytes in the file, its shape needs 16"},
+           Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 64>,"
+                " row_map = #cmf.rows<of = 8, first = 7>}",
+                "takes row 8 of 8"},
+       }) {
+    auto fill = filler(c.text);
+    ASSERT_FALSE(fill.ok()) << c.text;
+    EXPECT_THAT(fill.status().message(), HasSubstr(c.message));
+  }
+}
+
+} // namespace
+} // namespace cortiq::compiler
