@@ -37,14 +37,30 @@ enum Section : uint16_t {
   kShstrtab,
   kSectionCount
 };
-constexpr const char* kSectionNames[kSectionCount] = {
-    "",      ".hash",    ".dynsym",          ".dynstr",         ".eh_frame_hdr",      ".eh_frame",          ".text",
-    ".dynamic", ".cortiq.manifest", ".cortiq.program", ".cortiq.tokenizer", ".cortiq.provenance", ".cortiq.weights",
-    ".shstrtab"};
+constexpr const char* kSectionNames[kSectionCount] = {"",
+                                                      ".hash",
+                                                      ".dynsym",
+                                                      ".dynstr",
+                                                      ".eh_frame_hdr",
+                                                      ".eh_frame",
+                                                      ".text",
+                                                      ".dynamic",
+                                                      ".cortiq.manifest",
+                                                      ".cortiq.program",
+                                                      ".cortiq.tokenizer",
+                                                      ".cortiq.provenance",
+                                                      ".cortiq.weights",
+                                                      ".shstrtab"};
 
-uint64_t roundUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
-uint64_t pageBytes(uint32_t machine) { return machine == kMachineX86_64 ? 0x1000 : 0x10000; }
-uint32_t bucketCount(uint64_t kernels) { return static_cast<uint32_t>(kernels / 2 + 1); }
+uint64_t roundUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+uint64_t pageBytes(uint32_t machine) {
+  return machine == kMachineX86_64 ? 0x1000 : 0x10000;
+}
+uint32_t bucketCount(uint64_t kernels) {
+  return static_cast<uint32_t>(kernels / 2 + 1);
+}
 formats::ArtifactExtent extent(const ImageLayout& layout, ArtifactSection section) {
   return layout.sections[static_cast<uint32_t>(section)];
 }

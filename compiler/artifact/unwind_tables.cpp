@@ -28,12 +28,18 @@ private:
   std::vector<uint8_t> out_;
 };
 
-uint32_t distance(uint64_t to, uint64_t from) { return static_cast<uint32_t>(to - from); }
+uint32_t distance(uint64_t to, uint64_t from) {
+  return static_cast<uint32_t>(to - from);
+}
 
 } // namespace
 
-uint64_t ehFrameBytes(uint64_t kernels) { return kCieBytes + kernels * kFdeBytes + 4; }
-uint64_t ehFrameHdrBytes(uint64_t kernels) { return 12 + kernels * 8; }
+uint64_t ehFrameBytes(uint64_t kernels) {
+  return kCieBytes + kernels * kFdeBytes + 4;
+}
+uint64_t ehFrameHdrBytes(uint64_t kernels) {
+  return 12 + kernels * 8;
+}
 
 std::vector<uint8_t> buildEhFrame(std::span<const KernelPlacement::Entry> kernels, uint64_t address, uint32_t machine) {
   const bool x86 = machine == kMachineX86_64;

@@ -32,9 +32,9 @@ StatusOr<uint64_t> placeWeights(artifact::ManifestT& manifest) {
   std::optional<uint64_t> end = 0;
   for (auto& weight : manifest.weights) {
     weight->offset = *end;
-    end = formats::checked_round_up(formats::checked_add(formats::checked_add(*end, weight->bytes), kWeightPadding)
-                                        .value_or(UINT64_MAX),
-                                    kWeightAlignment);
+    end = formats::checked_round_up(
+        formats::checked_add(formats::checked_add(*end, weight->bytes), kWeightPadding).value_or(UINT64_MAX),
+        kWeightAlignment);
     if (!end || *end > INT64_MAX)
       return internal_error("the weights exceed 2^63 bytes at " + formats::quote(weight->name));
   }

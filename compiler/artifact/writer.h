@@ -57,10 +57,10 @@ struct ArtifactContents {
   /// Everything but weight offsets and weight hashes, which the writer sets. With weights_embedded false no weights are
   /// written, but their offsets are set all the same.
   artifact::ManifestT manifest;
-  std::vector<uint8_t> program;      ///< finished FlatBuffer, see serializeProgram()
-  std::vector<uint8_t> tokenizer;    ///< may be empty
-  std::string provenance;            ///< text for people; no times, no folders
-  WeightFiller weights;              ///< needed when weights_embedded and the table is not empty
+  std::vector<uint8_t> program;   ///< finished FlatBuffer, see serializeProgram()
+  std::vector<uint8_t> tokenizer; ///< may be empty
+  std::string provenance;         ///< text for people; no times, no folders
+  WeightFiller weights;           ///< needed when weights_embedded and the table is not empty
 };
 
 struct WriteOptions {

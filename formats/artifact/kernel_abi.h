@@ -15,16 +15,16 @@ namespace cortiq::formats {
 
 /// Argument block of one kernel call. All strides in bytes.
 struct KernelArgs {
-  const uint8_t* weights;  ///< first row group of this call, in the layout the kernel was built for
-  const uint8_t* tensor;   ///< start of the packed tensor (its tensor part), for codecs that have one
-  const uint8_t* act;      ///< token 0's activations, in the form of the kernel's arm
-  float* out;              ///< token 0, first row of this call
-  const float* residual;   ///< token 0, first row of this call; may equal `out`; read only by kernels with "_res"
-  const float* bias;       ///< first row of this call; read only by kernels with "_bias"
-  uint8_t* scratch;        ///< kKernelScratchBytes of this worker, 64-byte aligned
-  uint64_t groups;         ///< row groups of this call, at least 1
-  uint64_t act_stride;     ///< from one token's activations to the next
-  uint64_t out_stride;     ///< from one token's output row to the next
+  const uint8_t* weights; ///< first row group of this call, in the layout the kernel was built for
+  const uint8_t* tensor;  ///< start of the packed tensor (its tensor part), for codecs that have one
+  const uint8_t* act;     ///< token 0's activations, in the form of the kernel's arm
+  float* out;             ///< token 0, first row of this call
+  const float* residual;  ///< token 0, first row of this call; may equal `out`; read only by kernels with "_res"
+  const float* bias;      ///< first row of this call; read only by kernels with "_bias"
+  uint8_t* scratch;       ///< kKernelScratchBytes of this worker, 64-byte aligned
+  uint64_t groups;        ///< row groups of this call, at least 1
+  uint64_t act_stride;    ///< from one token's activations to the next
+  uint64_t out_stride;    ///< from one token's output row to the next
   uint64_t residual_stride;
   // Read only by kernels on verbatim layouts, which find rows by number; they ignore `weights`.
   uint64_t first_row;   ///< number of this call's first row in its tensor
@@ -51,6 +51,8 @@ constexpr Q8ActLayout q8_act_layout(uint64_t k) {
 }
 
 /// Activations of the `exact` arm, "f32": K floats, then zeros to a multiple of 16 floats (64 bytes).
-constexpr uint64_t f32_act_bytes(uint64_t k) { return (k * 4 + 63) / 64 * 64; }
+constexpr uint64_t f32_act_bytes(uint64_t k) {
+  return (k * 4 + 63) / 64 * 64;
+}
 
 } // namespace cortiq::formats

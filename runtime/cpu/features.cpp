@@ -14,50 +14,34 @@ namespace {
 
 // Register state that the operating system must save for a feature (Intel SDM volume 1, chapter 13).
 constexpr uint64_t kNone = 0;
-constexpr uint64_t kYmm = 0x6;   // SSE and AVX
-constexpr uint64_t kZmm = 0xe6;  // also opmask, ZMM_Hi256, Hi16_ZMM
+constexpr uint64_t kYmm = 0x6;  // SSE and AVX
+constexpr uint64_t kZmm = 0xe6; // also opmask, ZMM_Hi256, Hi16_ZMM
 constexpr uint64_t kTile = 0x60000;
 
 struct Feature {
   std::string_view name;
-  uint32_t CpuState::*word;
+  uint32_t CpuState::* word;
   int bit;
   uint64_t state;
 };
 
 constexpr Feature kFeatures[] = {
-    {"ssse3", &CpuState::leaf1_ecx, 9, kNone},
-    {"fma", &CpuState::leaf1_ecx, 12, kYmm},
-    {"sse4_1", &CpuState::leaf1_ecx, 19, kNone},
-    {"sse4_2", &CpuState::leaf1_ecx, 20, kNone},
-    {"movbe", &CpuState::leaf1_ecx, 22, kNone},
-    {"popcnt", &CpuState::leaf1_ecx, 23, kNone},
-    {"avx", &CpuState::leaf1_ecx, 28, kYmm},
-    {"f16c", &CpuState::leaf1_ecx, 29, kYmm},
-    {"abm", &CpuState::leaf80000001_ecx, 5, kNone},
-    {"bmi1", &CpuState::leaf7_ebx, 3, kNone},
-    {"avx2", &CpuState::leaf7_ebx, 5, kYmm},
-    {"bmi2", &CpuState::leaf7_ebx, 8, kNone},
-    {"avx512f", &CpuState::leaf7_ebx, 16, kZmm},
-    {"avx512dq", &CpuState::leaf7_ebx, 17, kZmm},
-    {"avx512ifma", &CpuState::leaf7_ebx, 21, kZmm},
-    {"avx512cd", &CpuState::leaf7_ebx, 28, kZmm},
-    {"avx512bw", &CpuState::leaf7_ebx, 30, kZmm},
-    {"avx512vl", &CpuState::leaf7_ebx, 31, kZmm},
-    {"avx512vbmi", &CpuState::leaf7_ecx, 1, kZmm},
-    {"avx512_vbmi2", &CpuState::leaf7_ecx, 6, kZmm},
-    {"gfni", &CpuState::leaf7_ecx, 8, kNone},
-    {"avx512_vnni", &CpuState::leaf7_ecx, 11, kZmm},
-    {"avx512_bitalg", &CpuState::leaf7_ecx, 12, kZmm},
-    {"avx512_vpopcntdq", &CpuState::leaf7_ecx, 14, kZmm},
-    {"amx_bf16", &CpuState::leaf7_edx, 22, kTile},
-    {"avx512_fp16", &CpuState::leaf7_edx, 23, kZmm},
-    {"amx_tile", &CpuState::leaf7_edx, 24, kTile},
-    {"amx_int8", &CpuState::leaf7_edx, 25, kTile},
-    {"avx_vnni", &CpuState::leaf7_1_eax, 4, kYmm},
-    {"avx512_bf16", &CpuState::leaf7_1_eax, 5, kZmm},
-    {"amx_fp16", &CpuState::leaf7_1_eax, 21, kTile},
-    {"avx_vnni_int8", &CpuState::leaf7_1_edx, 4, kYmm},
+    {"ssse3", &CpuState::leaf1_ecx, 9, kNone},         {"fma", &CpuState::leaf1_ecx, 12, kYmm},
+    {"sse4_1", &CpuState::leaf1_ecx, 19, kNone},       {"sse4_2", &CpuState::leaf1_ecx, 20, kNone},
+    {"movbe", &CpuState::leaf1_ecx, 22, kNone},        {"popcnt", &CpuState::leaf1_ecx, 23, kNone},
+    {"avx", &CpuState::leaf1_ecx, 28, kYmm},           {"f16c", &CpuState::leaf1_ecx, 29, kYmm},
+    {"abm", &CpuState::leaf80000001_ecx, 5, kNone},    {"bmi1", &CpuState::leaf7_ebx, 3, kNone},
+    {"avx2", &CpuState::leaf7_ebx, 5, kYmm},           {"bmi2", &CpuState::leaf7_ebx, 8, kNone},
+    {"avx512f", &CpuState::leaf7_ebx, 16, kZmm},       {"avx512dq", &CpuState::leaf7_ebx, 17, kZmm},
+    {"avx512ifma", &CpuState::leaf7_ebx, 21, kZmm},    {"avx512cd", &CpuState::leaf7_ebx, 28, kZmm},
+    {"avx512bw", &CpuState::leaf7_ebx, 30, kZmm},      {"avx512vl", &CpuState::leaf7_ebx, 31, kZmm},
+    {"avx512vbmi", &CpuState::leaf7_ecx, 1, kZmm},     {"avx512_vbmi2", &CpuState::leaf7_ecx, 6, kZmm},
+    {"gfni", &CpuState::leaf7_ecx, 8, kNone},          {"avx512_vnni", &CpuState::leaf7_ecx, 11, kZmm},
+    {"avx512_bitalg", &CpuState::leaf7_ecx, 12, kZmm}, {"avx512_vpopcntdq", &CpuState::leaf7_ecx, 14, kZmm},
+    {"amx_bf16", &CpuState::leaf7_edx, 22, kTile},     {"avx512_fp16", &CpuState::leaf7_edx, 23, kZmm},
+    {"amx_tile", &CpuState::leaf7_edx, 24, kTile},     {"amx_int8", &CpuState::leaf7_edx, 25, kTile},
+    {"avx_vnni", &CpuState::leaf7_1_eax, 4, kYmm},     {"avx512_bf16", &CpuState::leaf7_1_eax, 5, kZmm},
+    {"amx_fp16", &CpuState::leaf7_1_eax, 21, kTile},   {"avx_vnni_int8", &CpuState::leaf7_1_edx, 4, kYmm},
 };
 
 const Feature* find(std::string_view name) {

@@ -15,12 +15,12 @@ namespace cortiq::runtime {
 /// What CPUID and XGETBV say; a test may fill it by hand.
 struct CpuState {
   bool x86 = false;
-  std::string name;              ///< brand string
+  std::string name; ///< brand string
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0, leaf7_ecx = 0, leaf7_edx = 0;
   uint32_t leaf7_1_eax = 0, leaf7_1_edx = 0;
   uint32_t leaf80000001_ecx = 0;
-  uint64_t xcr0 = 0;             ///< 0 when the system has not enabled XGETBV
+  uint64_t xcr0 = 0; ///< 0 when the system has not enabled XGETBV
 };
 
 CpuState read_cpu_state();

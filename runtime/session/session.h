@@ -18,15 +18,16 @@ enum class KvType { kF32, kF16 };
 
 /// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
 struct LoadOptions {
-  bool verify_weights = false;         ///< check the hash of every leaf of the weights
-  std::optional<uint64_t> fill_seed = std::nullopt;   ///< for artifacts without weights: fill them with valid random blocks
+  bool verify_weights = false; ///< check the hash of every leaf of the weights
+  std::optional<uint64_t> fill_seed =
+      std::nullopt; ///< for artifacts without weights: fill them with valid random blocks
 };
 
 struct SessionOptions {
-  unsigned threads = 0;                ///< 0: min(affinity, cgroup quota, useful cores)
-  std::optional<KvType> kv = std::nullopt;            ///< cache element type
-  uint64_t max_context = 0;            ///< 0: what the artifact was compiled for
-  bool profile = false;                ///< keep a time per kernel for profile_lines()
+  unsigned threads = 0;                    ///< 0: min(affinity, cgroup quota, useful cores)
+  std::optional<KvType> kv = std::nullopt; ///< cache element type
+  uint64_t max_context = 0;                ///< 0: what the artifact was compiled for
+  bool profile = false;                    ///< keep a time per kernel for profile_lines()
 };
 
 /// What the manifest says, for people and for tools.
@@ -64,10 +65,12 @@ private:
 /// One conversation: key/value state, arena and worker threads.
 class Session : public Engine {
 public:
-  static StatusOr<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions& options = {});
+  static StatusOr<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model,
+                                                   const SessionOptions& options = {});
 
   /// Runs a program that has no embedding (a one-kernel artifact): `input` goes into the first call's input slot, one
-  /// row of [tokens x elements] a token. Returns the logits slot, row-major [tokens x vocab], valid until the next call.
+  /// row of [tokens x elements] a token. Returns the logits slot, row-major [tokens x vocab], valid until the next
+  /// call.
   virtual StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) = 0;
   StatusOr<std::span<const float>> run_vector(std::span<const float> input) { return run_vectors(input, 1); }
 
