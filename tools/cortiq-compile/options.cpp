@@ -23,6 +23,8 @@ constexpr char kOverview[] =
 Exit status: 0 done, 1 a bug of ours, 2 something is wrong with the command, the model or the machine.
 )";
 
+constexpr uint64_t kMaxContext = uint64_t{1} << 24; // beyond it f32 no longer tells positions apart
+
 void list_targets() {
   std::printf("native           the best of these that this machine can run\n");
   for (const compiler::Target& target : compiler::targetTable())
@@ -41,6 +43,8 @@ Status check(const CompileOptions& o) {
     return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
   if (o.max_batch == 0 || o.max_batch > 65536)
     return invalid("--max-batch is between 1 and 65536 tokens");
+  if (o.max_context > kMaxContext)
+    return invalid("--max-context is at most " + std::to_string(kMaxContext) + " positions");
   if (o.threads > 1024)
     return invalid("-j is at most 1024 threads");
   if (o.emit == EmitKind::kArtifact && o.output.empty())
