@@ -10,8 +10,8 @@ std::span<const Target> targetTable() {
        .summary = "x86-64 with AVX2, FMA and F16C: Intel since 2013 (Haswell), AMD since 2015 (Excavator)",
        .features = {"avx", "avx2", "bmi2", "f16c", "fma"},
        .vectorBytes = 32,
-       // Sixteen registers hold the sums of four tokens times sixteen rows; a tile of eight walks the weights twice and was
-       // slower (docs/performance.md).
+       // Sixteen registers hold the sums of four tokens times sixteen rows; a tile of eight walks the weights twice and
+       // was slower (docs/performance.md).
        .tokenTiles = {1, 2, 4},
        .l1Bytes = 32 << 10,
        .l2Bytes = 256 << 10,
