@@ -52,9 +52,10 @@ class Cortiq:
     def __init__(self, bin_dir, model, numerics, scratch):
         self.name = "cortiq" if numerics == "fast" else f"cortiq {numerics}"
         self.artifact = os.path.join(scratch, f"{numerics}.cqa")
-        compile_cpu, self.compile_wall = spent([os.path.join(bin_dir, "cortiq-compile"), model, "-o", self.artifact, f"--numerics={numerics}"])
-        self.compile_cpu = compile_cpu
+        self.compile_cpu, self.compile_wall = spent([os.path.join(bin_dir, "cortiq-compile"), model, "-o", self.artifact, f"--numerics={numerics}"])
         self.base = [os.path.join(bin_dir, "cortiq-bench"), self.artifact]
+        about = subprocess.run([*self.base, "--json", "--prefill", "1", "--decode", "1", "--repeat", "1"], capture_output=True, text=True, check=True)
+        self.target = json.loads(about.stdout)["target"]
 
     def command(self, phase, tokens, threads, times):
         work = ["--prefill", str(tokens), "--decode", "0"] if phase == "prefill" else ["--prefill", "0", "--decode", str(tokens)]
@@ -97,7 +98,7 @@ def main():
                     samples[step, engine.name].append(rate(engine, phase, tokens, threads, args.repeat))
             print(f"round {turn + 1} of {args.rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         for engine in engines[1:]:
-            print(f"{engine.name}: compiled in {engine.compile_wall:.2f} s ({engine.compile_cpu:.2f} CPU-seconds)")
+            print(f"{engine.name}: target {engine.target}, compiled in {engine.compile_wall:.2f} s ({engine.compile_cpu:.2f} CPU-seconds)")
 
     print(f"{os.path.basename(args.model)} on {processor()}")
     print(f"{'phase':14} {'threads':>7}  {'engine':14} {'median':>8} {'range':>17}  {'unit':22} ratio")
