@@ -1,6 +1,7 @@
 // GGUF's blocks of 32. Q4_0, Q4_1, Q8_0 and IQ4_NL are records as they stand in the file; Q5_0 and Q5_1 get their fifth
 // bits in the order in which a kernel meets the weights, four neighbours a dword.
 
+#include "formats/layout/code_order.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -11,31 +12,6 @@ constexpr LayoutField kQ41Fields[] = {{"d", 0, 2, 1}, {"m", 2, 2, 1}, {"qs", 4, 
 constexpr LayoutField kQ50Fields[] = {{"d", 0, 2, 1}, {"qh", 2, 4, 1}, {"qs", 6, 4, 4}};
 constexpr LayoutField kQ51Fields[] = {{"d", 0, 2, 1}, {"m", 2, 2, 1}, {"qh", 4, 4, 1}, {"qs", 8, 4, 4}};
 constexpr LayoutField kQ80Fields[] = {{"d", 0, 2, 1}, {"q", 2, 4, 8}};
-
-// Bit 4s + j (weight order) to bit 8j + s (record order): for each j, gather the eight bits that stand four apart.
-uint32_t qh_to_record(uint32_t bits) {
-  uint32_t record = 0;
-  for (int j = 0; j < 4; ++j) {
-    uint32_t lane = bits >> j & 0x11111111u;
-    lane = (lane | lane >> 3) & 0x03030303u;
-    lane = (lane | lane >> 6) & 0x000f000fu;
-    lane = (lane | lane >> 12) & 0xffu;
-    record |= lane << (8 * j);
-  }
-  return record;
-}
-
-uint32_t qh_from_record(uint32_t record) {
-  uint32_t bits = 0;
-  for (int j = 0; j < 4; ++j) {
-    uint32_t lane = record >> (8 * j) & 0xffu;
-    lane = (lane | lane << 12) & 0x000f000fu;
-    lane = (lane | lane << 6) & 0x03030303u;
-    lane = (lane | lane << 3) & 0x11111111u;
-    bits |= lane << j;
-  }
-  return bits;
-}
 
 template <uint32_t kBytes, uint32_t kHigh, auto Permute>
 void permute_high(const uint8_t* from, uint8_t* to) {
@@ -109,8 +85,8 @@ constinit const RecordForm kQ50Form = {
     .block_bytes = 22,
     .fields = kQ50Fields,
     .planes = block_planes<32, 22>,
-    .write_records = convert_records<22, permute_high<22, 2, qh_to_record>>,
-    .decode = decode_converted<22, permute_high<22, 2, qh_from_record>>,
+    .write_records = convert_records<22, permute_high<22, 2, bits_to_record>>,
+    .decode = decode_converted<22, permute_high<22, 2, bits_from_record>>,
     .fill_row = fill_q5_0,
 };
 
@@ -120,8 +96,8 @@ constinit const RecordForm kQ51Form = {
     .block_bytes = 24,
     .fields = kQ51Fields,
     .planes = block_planes<32, 24>,
-    .write_records = convert_records<24, permute_high<24, 4, qh_to_record>>,
-    .decode = decode_converted<24, permute_high<24, 4, qh_from_record>>,
+    .write_records = convert_records<24, permute_high<24, 4, bits_to_record>>,
+    .decode = decode_converted<24, permute_high<24, 4, bits_from_record>>,
     .fill_row = fill_q5_1,
 };
 

@@ -4,6 +4,7 @@
 
 #include "formats/layout/layout.h"
 #include "formats/layout/row_group.h"
+#include "formats/layout/stream_form.h"
 
 namespace cortiq::formats {
 namespace {
@@ -55,7 +56,8 @@ void fill_groups(const RecordShape& shape, uint64_t rows, uint64_t seed, std::sp
 Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols, uint64_t seed,
                    std::span<uint8_t> out) {
   const RecordForm* form = find_record_form(codec.id);
-  if (!form)
+  const StreamForm* stream = find_stream_form(codec.id);
+  if (!form && !stream)
     return unsupported(std::string(codec.name) + " is raw data, which random bytes cannot stand for");
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t size, packed_bytes(codec, layout, rows, cols));
   if (out.size() != size)
@@ -63,6 +65,16 @@ Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t 
                           std::to_string(out.size()));
   if (size == 0)
     return {};
+  if (stream) {
+    RandomStream random(seed, kSharedStream);
+    stream->fill(random, rows, cols, out.data());
+    return {};
+  }
+  if (form->overlay) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_offset(codec, layout, rows, cols));
+    std::memset(out.data(), 0, start);
+    form->overlay->write_empty(rows, out.data() + start);
+  }
   if (layout == LayoutId::kR16) {
     CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
     fill_groups(shape, rows, seed, out);

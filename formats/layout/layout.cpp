@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 #include <string>
 
 #include "formats/checked_math.h"
+#include "formats/codec/payload_size.h"
 #include "formats/layout/row_group.h"
+#include "formats/layout/stream_form.h"
 
 namespace cortiq::formats {
 namespace {
@@ -35,16 +38,9 @@ PlaneSizes payload_planes(const Codec& codec, uint64_t cols) {
   return {.row_bytes = {cols * codec.block_bytes}};
 }
 
-Status pack_verbatim(const Codec& codec, std::span<const uint8_t> payload, uint64_t source_rows, uint64_t cols,
-                     std::span<const uint32_t> row_map, std::span<uint8_t> out) {
-  if (is_identity(row_map, source_rows)) {
-    std::copy(payload.begin(), payload.end(), out.begin());
-    return {};
-  }
-  if (codec.flat && cols % codec.block != 0)
-    return unsupported(std::string(codec.name) + " rows of " + std::to_string(cols) +
-                       " weights share their groups, so that rows cannot be reordered or taken apart");
-  const PlaneSizes sizes = payload_planes(codec, cols);
+/// Copies the rows of `row_map`, plane by plane, and the shared part. An overlay is not among them.
+void copy_rows(const PlaneSizes& sizes, std::span<const uint8_t> payload, uint64_t source_rows,
+               std::span<const uint32_t> row_map, std::span<uint8_t> out) {
   for (uint64_t r = 0; r < row_map.size(); ++r) {
     const RowPlanes from = row_planes(sizes, payload.data(), source_rows, row_map[r]);
     const MutableRowPlanes to = row_planes(sizes, out.data(), row_map.size(), r);
@@ -52,9 +48,43 @@ Status pack_verbatim(const Codec& codec, std::span<const uint8_t> payload, uint6
       if (sizes.row_bytes[p] != 0)
         std::memcpy(to.plane[p], from.plane[p], sizes.row_bytes[p]);
   }
-  std::copy(payload.end() - static_cast<ptrdiff_t>(sizes.shared_bytes), payload.end(),
-            out.end() - static_cast<ptrdiff_t>(sizes.shared_bytes));
-  return {};
+  if (sizes.shared_bytes != 0)
+    std::memcpy(out.data() + row_map.size() * sizes.row_total(), payload.data() + source_rows * sizes.row_total(),
+                sizes.shared_bytes);
+}
+
+const OverlayForm* find_overlay(const Codec& codec) {
+  const RecordForm* form = find_record_form(codec.id);
+  return form ? form->overlay : nullptr;
+}
+
+/// The part of a payload that lies behind the rows' planes.
+std::span<const uint8_t> payload_overlay(const Codec& codec, std::span<const uint8_t> payload, uint64_t rows,
+                                         uint64_t cols) {
+  return payload.subspan(rows * payload_planes(codec, cols).row_total());
+}
+
+/// Where an overlay starts: behind the rows of the file's form, or behind the groups at the next multiple of 64.
+StatusOr<uint64_t> overlay_start(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols) {
+  if (layout == LayoutId::kVerbatim)
+    return rows * payload_planes(codec, cols).row_total();
+  CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
+  const std::optional<uint64_t> groups = checked_mul(rows, shape.row_bytes());
+  const std::optional<uint64_t> start = groups ? checked_round_up(*groups, 64) : groups;
+  return size_or_overflow(codec, rows, cols, start);
+}
+
+/// Row indices 0 … rows - 1.
+std::vector<uint32_t> identity(uint64_t rows) {
+  std::vector<uint32_t> map(rows);
+  std::iota(map.begin(), map.end(), 0u);
+  return map;
+}
+
+/// The overlay of the rows of `row_map`, as packed tensors have it.
+StatusOr<std::vector<uint8_t>> packed_overlay(const Codec& codec, std::span<const uint8_t> payload,
+                                              uint64_t source_rows, uint64_t cols, std::span<const uint32_t> row_map) {
+  return find_overlay(codec)->gather(payload_overlay(codec, payload, source_rows, cols), source_rows, cols, row_map);
 }
 
 void pack_rows(const RecordShape& shape, std::span<const uint8_t> payload, uint64_t source_rows, uint64_t rows,
@@ -104,32 +134,90 @@ StatusOr<uint64_t> packed_bytes(const Codec& codec, LayoutId layout, uint64_t ro
   if (layout == LayoutId::kVerbatim)
     return payload;
   CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
-  const std::optional<uint64_t> size = checked_add(checked_mul(rows, shape.row_bytes()), shape.tensor_bytes);
-  if (!size)
-    return invalid(std::string(codec.name) + " tensor of " + std::to_string(rows) + " x " + std::to_string(cols) +
-                   " is larger than 64 bits can count when packed");
-  return *size;
+  if (const OverlayForm* overlay = shape.form->overlay) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
+    return size_or_overflow(codec, rows, cols, checked_add(start, overlay->least_bytes(rows)));
+  }
+  return size_or_overflow(codec, rows, cols, checked_add(checked_mul(rows, shape.row_bytes()), shape.tensor_bytes));
+}
+
+StatusOr<uint64_t> overlay_offset(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols) {
+  if (!find_overlay(codec))
+    return internal_error(std::string(codec.name) + " has no overlay");
+  CORTIQ_RETURN_IF_ERROR(packed_bytes(codec, layout, rows, cols).status());
+  return overlay_start(codec, layout, rows, cols);
+}
+
+StatusOr<uint64_t> packed_payload_bytes(const Codec& codec, LayoutId layout, std::span<const uint8_t> payload,
+                                        uint64_t source_rows, uint64_t cols, std::span<const uint32_t> row_map) {
+  const uint64_t rows = row_map.empty() ? source_rows : row_map.size();
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t least, packed_bytes(codec, layout, rows, cols));
+  if (!codec.variable_size)
+    return least;
+  if (layout == LayoutId::kVerbatim && is_identity(row_map, source_rows))
+    return payload.size();
+  if (const StreamForm* stream = find_stream_form(codec.id))
+    return stream->taken_bytes(payload, source_rows, cols, row_map);
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
+  CORTIQ_ASSIGN_OR_RETURN(
+      const std::vector<uint8_t> overlay,
+      packed_overlay(codec, payload, source_rows, cols, row_map.empty() ? identity(rows) : row_map));
+  return start + overlay.size();
+}
+
+Status check_packed(const Codec& codec, LayoutId layout, std::span<const uint8_t> packed, uint64_t rows,
+                    uint64_t cols) {
+  if (layout == LayoutId::kVerbatim)
+    return check_payload(codec, packed, rows, cols, /*strict=*/false);
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t least, packed_bytes(codec, layout, rows, cols));
+  const OverlayForm* overlay = find_overlay(codec);
+  if (!overlay)
+    return expect_size(codec, packed.size(), least, rows, cols);
+  CORTIQ_RETURN_IF_ERROR(expect_at_least(codec, packed.size(), least, rows, cols));
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
+  return overlay->check(packed.subspan(start), rows, cols);
 }
 
 Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payload, uint64_t source_rows, uint64_t cols,
             std::span<const uint32_t> row_map, std::span<uint8_t> out) {
   const uint64_t rows = row_map.empty() ? source_rows : row_map.size();
-  CORTIQ_ASSIGN_OR_RETURN(const uint64_t payload_size, codec.payload_bytes(codec, source_rows, cols));
-  CORTIQ_ASSIGN_OR_RETURN(const uint64_t packed_size, packed_bytes(codec, layout, rows, cols));
-  if (payload.size() != payload_size)
-    return invalid(std::string(codec.name) + " payload has " + std::to_string(payload.size()) +
-                   " bytes, its shape needs " + std::to_string(payload_size));
-  if (out.size() != packed_size)
-    return internal_error("packing needs a buffer of " + std::to_string(packed_size) + " bytes and got one of " +
-                          std::to_string(out.size()));
+  CORTIQ_RETURN_IF_ERROR(check_payload(codec, payload, source_rows, cols, /*strict=*/false)
+                             .with_prefix(std::string(codec.name) + " payload"));
   for (const uint32_t row : row_map)
     if (row >= source_rows)
       return internal_error("row map names row " + std::to_string(row) + " of a tensor of " +
                             std::to_string(source_rows) + " rows");
-  if (layout == LayoutId::kVerbatim)
-    return pack_verbatim(codec, payload, source_rows, cols, row_map, out);
-  CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
-  pack_rows(shape, payload, source_rows, rows, row_map, out);
+  if (layout == LayoutId::kVerbatim && codec.flat && cols % codec.block != 0 && !is_identity(row_map, source_rows))
+    return unsupported(std::string(codec.name) + " rows of " + std::to_string(cols) +
+                       " weights share their groups, so that rows cannot be reordered or taken apart");
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t packed_size,
+                          packed_payload_bytes(codec, layout, payload, source_rows, cols, row_map));
+  if (out.size() != packed_size)
+    return internal_error("packing needs a buffer of " + std::to_string(packed_size) + " bytes and got one of " +
+                          std::to_string(out.size()));
+  if (layout == LayoutId::kVerbatim && is_identity(row_map, source_rows)) {
+    std::copy(payload.begin(), payload.end(), out.begin());
+    return {};
+  }
+  if (const StreamForm* stream = find_stream_form(codec.id)) {
+    stream->take_rows(payload, source_rows, cols, row_map, out.data());
+    return {};
+  }
+  if (layout == LayoutId::kVerbatim) {
+    copy_rows(payload_planes(codec, cols), payload, source_rows, row_map, out);
+  } else {
+    CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
+    pack_rows(shape, payload, source_rows, rows, row_map, out);
+  }
+  if (!find_overlay(codec))
+    return {};
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
+  CORTIQ_ASSIGN_OR_RETURN(
+      const std::vector<uint8_t> overlay,
+      packed_overlay(codec, payload, source_rows, cols, row_map.empty() ? identity(rows) : row_map));
+  const uint64_t rows_end = layout == LayoutId::kVerbatim ? start : rows * record_shape(codec, cols)->row_bytes();
+  std::fill(out.begin() + static_cast<ptrdiff_t>(rows_end), out.begin() + static_cast<ptrdiff_t>(start), uint8_t{0});
+  std::copy(overlay.begin(), overlay.end(), out.begin() + static_cast<ptrdiff_t>(start));
   return {};
 }
 
@@ -162,6 +250,10 @@ Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const ui
     const uint64_t start = first * shape.form->block;
     const uint64_t weights = std::min(kDecodeChunk, cols - start);
     shape.form->decode(at, first, std::min(chunk, shape.blocks - first), weights, out + start);
+  }
+  if (const OverlayForm* overlay = shape.form->overlay) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
+    overlay->apply(packed.data() + start, rows, cols, row, out);
   }
   return {};
 }

@@ -18,6 +18,10 @@
 // size of the part that belongs to the whole tensor (q8_2f's column scales), padded to 64. row_bytes = header_bytes +
 // blocks * block_bytes. Code order inside a field is chosen for the kernels: see the field comments of r16_format().
 //
+// Codecs with an overlay (q1s, q1t: a few weights that replace what the records say) have it behind the groups, from
+// overlay_offset() on, the bytes between being 0 (overlay_form.h describes it). Codecs whose rows are no records of
+// equal size (vbit, vbit_ro, blr) have no R16 form.
+//
 // A packed tensor is followed by kLayoutTailPadding readable bytes, because vector loads of a short last group read
 // past it.
 
@@ -74,23 +78,80 @@ struct R16Format {
 ///   q8_0: "d" 1 x 2, "q" 8 x 4.
 ///   q4_k: block 256: "d", "dmin" 1 x 2, "scales" 3 x 4, "qs" 32 x 4; q5_k: the same with "qh" 8 x 4 before "qs".
 ///   q6_k: "d" 1 x 2, "scales" 4 x 4, "ql" 32 x 4, "qh" 16 x 4. All in file order.
+/// "Pairs of bits" and "bits" below: dword u holds weights 16u + 4s + j at bits 8j + 2s, or 32u + 4s + j at bit 8j + s,
+/// so that (dword >> 2s) & 0x03030303 or (dword >> s) & 0x01010101 serves four neighbours.
+///   q2_k: block 256: "d", "dmin" 1 x 2, "scales" 4 x 4 (byte k: scale in the low, minimum in the high nibble of
+///   weights
+///     16k..), "qs" 16 x 4, pairs of bits (dword u has one scale).
+///   q3_k: block 256: "d" 1 x 2, "scales" 3 x 4 (the file's 12 bytes: low nibbles of scales 4t.. are (dword t % 2 >> 4
+///   *
+///     (t / 2)) & 0x0f0f0f0f, high pairs (dword 2 >> 2t) & 0x03030303), "qh" 8 x 4, bits, "qs" 16 x 4, pairs of bits.
+///   q8_k, fv5b: block 256: "d" f32 1 x 4, "q" 64 x 4. i8_s: block 4: "q" 1 x 4; tensor part = the file's trailer, its
+///     f32 scale first.
+///   tq2_0: block 256: "d" 1 x 2, "qs" 16 x 4; q2_0: block 64: "d" 1 x 2, "qs" 4 x 4; q2_0_g128: block 128: "d" 1 x 2,
+///     "qs" 8 x 4; g8_0: block 32: "d" bf16 4 x 2 (8 weights each), "qs" 2 x 4; i2_s: block 128: "qs" 8 x 4, tensor
+///     part as i8_s. All pairs of bits, weight = (code - 1) * d.
+///   q2tp, q2tp_affine: header as q4tp (rung 0 is 0, rung c is lo * step^(c - 1)); block 32: "qs" 2 x 4, pairs of bits.
+///   q1, q1s: block 32: "d" 1 x 2, "qs" 1 x 4; q1g, q1_0: block 128: "d" 1 x 2, "qs" 4 x 4. Bits, set = +d.
+///   fv5: block 256: "low", "high" f32 1 x 4, "plus", "minus", "select" 8 x 4, bits.
+///   tq1_0: block 256: "d" 1 x 2, "qs" 13 x 4; ptq1_0: block 128: "d" 1 x 2, "qs" 6 x 4, "qr" 2 x 1; q1t: block 32: "d"
+///     1 x 2, "qs" 1 x 4, "qr" 3 x 1. Base-3 digits (codec/ternary.h): digit s of byte j of dword u belongs to weight
+///     20u + 4s + j (the last dword of tq1_0 has four digits a byte); digit s < 4 of byte k of "qr" to weight 4k + s of
+///     what the dwords leave. Weight = (digit - 1) * d.
+///   stq1_0: block 256: "d" 1 x 2, "slots" 8 x 4, nibble h of byte j of dword u is group 8u + 4h + j, "signs" 2 x 4,
+///   bits
+///     of groups.
+///   mxfp4, mxfp4_ggml: block 32: "e" 1 x 1, "qs" 4 x 4, halves. nvfp4: block 64: "d" 1 x 4 (a byte for 16 weights),
+///     "qs" 8 x 4 (dword 2k + v: weights 16k + 4v.. in the low nibbles, 16k + 8 + 4v.. in the high ones).
+///   iq4_xs: block 256: "d", "sh" 1 x 2, "sl" 1 x 4, "qs" 32 x 4 (dwords 4g..4g+3: halves of weights 32g..).
+///   Codebooks, block 256, g = group of 32 weights, byte l of dword g = weights 32g + 8l.. unless said otherwise:
+///   iq2_xxs: "d" 1 x 2, "qs" 8 x 4 grid indices, "signs" 8 x 4 (7-bit sign index l at bit 7l, scale in bits 28..31).
+///   iq2_xs: "d" 1 x 2, "sc" 2 x 4 (byte g: nibble l / 2), "qs" 16 x 4 (16 bits for weights 8v.. in half v % 2 of dword
+///     v / 2: grid index in bits 0..8, sign index in 9..15).
+///   iq2_s: "d" 1 x 2, "sc" 2 x 4 as iq2_xs, "qh" 2 x 4 (byte g: bits 2l, 2l + 1 are index bits 8, 9), "qs" 8 x 4,
+///     "signs" 8 x 4, whole bytes.
+///   iq3_xxs: "d" 1 x 2, "signs" 8 x 4 as iq2_xxs, "qs" 16 x 4 (byte k of dword v: grid index of weights 16v + 4k..).
+///   iq3_s: "d" 1 x 2, "sc" 1 x 4 (byte g / 2: nibble g % 2), "qh" 2 x 4 (byte g: bit p is index bit 8 of weights 32g +
+///     4p..), "signs" 8 x 4, whole bytes, "qs" 16 x 4 as iq3_xxs.
+///   iq1_s: "d" 1 x 2, "qh" 4 x 4 (16 bits for group g in half g % 2 of dword g / 2: bits 3l.. are index
+///   bits 8..10, 12..14
+///     the scale, 15 the sign of the shift), "qs" 8 x 4.
+///   iq1_m: "sc" 2 x 4 (the file's four words, nibbles of d in their tops), "qh" 4 x 4 (nibble l % 2 of byte 2g + l /
+///   2),
+///     "qs" 8 x 4.
 StatusOr<R16Format> r16_format(const Codec& codec, uint64_t cols);
 
-/// Bytes of a packed rows x cols tensor, without the tail padding.
+/// Bytes of a packed rows x cols tensor, without the tail padding; the least that there can be where the codec's size
+/// is variable.
 StatusOr<uint64_t> packed_bytes(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols);
+
+/// Bytes of what pack() makes of this payload, which passes check_payload(): packed_bytes() unless the codec's size is
+/// variable.
+StatusOr<uint64_t> packed_payload_bytes(const Codec& codec, LayoutId layout, std::span<const uint8_t> payload,
+                                        uint64_t source_rows, uint64_t cols, std::span<const uint32_t> row_map);
+
+/// Where the overlay of a packed tensor starts; fails for codecs without one.
+StatusOr<uint64_t> overlay_offset(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols);
+
+/// Holds a packed tensor against its shape: its size, and where that is variable whatever decode_packed_row() and
+/// kernels have to trust.
+Status check_packed(const Codec& codec, LayoutId layout, std::span<const uint8_t> packed, uint64_t rows, uint64_t cols);
 
 /// Packs a payload. `row_map` is empty, or has one source row index for each destination row (used to bring rows of
 /// interleaved RoPE pairs into half-split order, and to take some rows of a fused tensor); `rows` is then its length
-/// and `source_rows` the payload's row count. `out` must have exactly packed_bytes() bytes.
+/// and `source_rows` the payload's row count. `out` must have exactly packed_payload_bytes() bytes. The payload of a
+/// codec of variable size is checked first.
 Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payload, uint64_t source_rows, uint64_t cols,
             std::span<const uint32_t> row_map, std::span<uint8_t> out);
 
-/// Decodes one row of a packed tensor, bit-equal to the reference decode of the payload it was packed from.
+/// Decodes one row of a packed tensor, bit-equal to the reference decode of the payload it was packed from. Tensors of
+/// variable size must have passed check_packed().
 Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const uint8_t> packed, uint64_t rows,
                          uint64_t cols, uint64_t row, float* out);
 
 /// Fills a packed tensor with valid random blocks: finite scales such that decoded weights have a standard deviation
-/// near 0.02. The same seed gives the same bytes on every machine.
+/// near 0.02 (codecs of variable size: packed_bytes() bytes, without outliers, in the fewest bits or the least rank).
+/// The same seed gives the same bytes on every machine.
 Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols, uint64_t seed,
                    std::span<uint8_t> out);
 

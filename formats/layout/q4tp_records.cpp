@@ -1,10 +1,12 @@
-// q4tp: the header has the ladder's first rung and its step as floats (kernels need no exp2) and the rung codes, six to
-// a dword; records are 32 nibbles, brought from pairs to halves.
+// q4tp, q2tp: the header has the ladder's first rung and its step as floats (kernels need no exp2) and the rung codes,
+// six to a dword; records are 32 codes: nibbles, brought from pairs to halves, or pairs of bits in record order.
 
 #include <algorithm>
 
 #include "formats/checked_math.h"
 #include "formats/codec/q4tp_ladder.h"
+#include "formats/layout/code_order.h"
+#include "formats/layout/fill_codes.h"
 #include "formats/layout/nibble_order.h"
 #include "formats/layout/record_forms.h"
 
@@ -12,23 +14,29 @@ namespace cortiq::formats {
 namespace {
 
 constexpr uint32_t kBlock = 32;
-constexpr uint32_t kBytes = 16;
+constexpr uint32_t kQ4Bytes = 16;
+constexpr uint32_t kQ2Bytes = 8;
 constexpr uint32_t kCodesPerWord = 6;
 constexpr uint32_t kCodesOffset = 8;
 constexpr LayoutField kHeader[] = {{"lo", 0, 4, 1}, {"step", 4, 4, 1}};
-constexpr LayoutField kFields[] = {{"qs", 0, 4, 4}};
+constexpr LayoutField kQ4Fields[] = {{"qs", 0, 4, 4}};
+constexpr LayoutField kQ2Fields[] = {{"qs", 0, 4, 2}};
 
-// lo around -8.766 in steps of 2^-7 and a step of 0.05: with uniform codes the rungs have a root mean square of
-// 0.02 / 4.61, the deviation of a uniform nibble being 4.61.
-constexpr HalfRange kFillLo = {0xc85a, 0xc86a};
+// Ladders in steps of 2^0.05, lo in steps of the f16. With uniform codes the rungs of q4tp have a root mean square of
+// 0.02 / 4.61 around lo = -8.766, 4.61 being the deviation of a uniform nibble; q2tp's deviations are 1.118 (levels
+// -1.5 to 1.5) and 0.7071 (affine: levels -1, 0, 1), and its rung 0 is zero.
+constexpr HalfRange kQ4FillLo = {0xc85a, 0xc86a};
+constexpr HalfRange kQ2FillLo = {0xc6a4, 0xc6b4};
+constexpr HalfRange kQ2AffineFillLo = {0xc5fa, 0xc60a};
 constexpr uint16_t kFillStep = 0x2a66;
 
 uint64_t code_bytes(uint64_t blocks) {
   return ceil_div(5 * blocks, 8);
 }
 
+template <uint32_t kBytes>
 PlaneSizes planes(uint64_t cols) {
-  return {.row_bytes = {cols / kBlock * 16, 4, code_bytes(cols / kBlock)}};
+  return {.row_bytes = {cols / kBlock * kBytes, 4, code_bytes(cols / kBlock)}};
 }
 
 void write_header(const RowPlanes& row, uint64_t cols, uint8_t* out) {
@@ -46,26 +54,48 @@ void write_header(const RowPlanes& row, uint64_t cols, uint8_t* out) {
   }
 }
 
-void write_records(const RowPlanes& row, uint64_t, uint64_t first, uint64_t count, uint8_t* out) {
+void write_q4_records(const RowPlanes& row, uint64_t, uint64_t first, uint64_t count, uint8_t* out) {
   for (uint64_t b = 0; b < count; ++b)
-    pairs_to_halves(row.plane[0] + kBytes * (first + b), out + kBytes * b);
+    pairs_to_halves(row.plane[0] + kQ4Bytes * (first + b), out + kQ4Bytes * b);
 }
 
-void decode(const PackedRow& row, uint64_t first, uint64_t count, uint64_t, float* out) {
-  uint8_t records[kDecodeChunk / kBlock * kBytes];
-  uint8_t words[4 * (kDecodeChunk / kBlock / kCodesPerWord + 2)];
-  uint8_t params[8];
+void write_q2_records(const RowPlanes& row, uint64_t, uint64_t first, uint64_t count, uint8_t* out) {
+  convert_dwords<transpose_pairs>(row.plane[0] + kQ2Bytes * first, out, static_cast<uint32_t>(2 * count));
+}
+
+/// The header of a row, as far as some of its blocks need it.
+class RowScales {
+public:
+  RowScales(const PackedRow& row, uint64_t first, uint64_t count)
+      : ladder_(header_float(row, 0), header_float(row, 4)), first_word_(first / kCodesPerWord) {
+    const uint64_t words = (first + count - 1) / kCodesPerWord - first_word_ + 1;
+    row.read_header(static_cast<uint32_t>(kCodesOffset + 4 * first_word_), 4, words, words_);
+  }
+
+  const Q4TPLadder& ladder() const { return ladder_; }
+  uint32_t code(uint64_t block) const {
+    return load_u32(words_ + 4 * (block / kCodesPerWord - first_word_)) >> (5 * (block % kCodesPerWord)) & 31;
+  }
+
+private:
+  static float header_float(const PackedRow& row, uint32_t offset) {
+    uint8_t bytes[4];
+    row.read_header(offset, 4, 1, bytes);
+    return std::bit_cast<float>(load_u32(bytes));
+  }
+
+  Q4TPLadder ladder_;
+  uint64_t first_word_;
+  uint8_t words_[4 * (kDecodeChunk / kBlock / kCodesPerWord + 2)];
+};
+
+void decode_q4(const PackedRow& row, uint64_t first, uint64_t count, uint64_t, float* out) {
+  uint8_t records[kDecodeChunk / kBlock * kQ4Bytes];
   row.read_records(first, count, records);
-  row.read_header(0, 4, 2, params);
-  const uint64_t first_word = first / kCodesPerWord;
-  const uint64_t word_count = (first + count - 1) / kCodesPerWord - first_word + 1;
-  row.read_header(static_cast<uint32_t>(kCodesOffset + 4 * first_word), 4, word_count, words);
-  const Q4TPLadder ladder(std::bit_cast<float>(load_u32(params)), std::bit_cast<float>(load_u32(params + 4)));
+  const RowScales scales(row, first, count);
   for (uint64_t b = 0; b < count; ++b, out += kBlock) {
-    const uint64_t block = first + b;
-    const uint32_t word = load_u32(words + 4 * (block / kCodesPerWord - first_word));
-    const float scale = ladder.rung[word >> (5 * (block % kCodesPerWord)) & 31];
-    const uint8_t* codes = records + kBytes * b;
+    const float scale = scales.ladder().rung[scales.code(first + b)];
+    const uint8_t* codes = records + kQ4Bytes * b;
     for (int i = 0; i < 16; ++i) {
       out[i] = static_cast<float>((codes[i] & 15) - 8) * scale;
       out[16 + i] = static_cast<float>((codes[i] >> 4) - 8) * scale;
@@ -73,9 +103,28 @@ void decode(const PackedRow& row, uint64_t first, uint64_t count, uint64_t, floa
   }
 }
 
-void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  random.bytes(row.plane[0], cols / kBlock * 16);
-  store_u16(row.plane[1], random.half_in(kFillLo));
+/// `kTwiceZero` is twice the code whose weight would be 0.
+template <int kTwiceZero>
+void decode_q2(const PackedRow& row, uint64_t first, uint64_t count, uint64_t, float* out) {
+  constexpr float kZero = 0.5f * kTwiceZero;
+  uint8_t records[kDecodeChunk / kBlock * kQ2Bytes];
+  row.read_records(first, count, records);
+  const RowScales scales(row, first, count);
+  for (uint64_t b = 0; b < count; ++b, out += kBlock) {
+    const uint32_t rung = scales.code(first + b);
+    const float scale = rung == 0 ? 0.0f : scales.ladder().rung[rung - 1];
+    for (int i = 0; i < 32; ++i) {
+      const uint32_t dword = load_u32(records + kQ2Bytes * b + i / 16 * 4);
+      const uint32_t code = dword >> (8 * (i % 4) + 2 * (i % 16 / 4)) & 3;
+      out[i] = (static_cast<float>(code) - kZero) * scale;
+    }
+  }
+}
+
+template <uint32_t kBytes>
+void fill(RandomStream& random, uint64_t cols, const MutableRowPlanes& row, HalfRange lo) {
+  random.bytes(row.plane[0], cols / kBlock * kBytes);
+  store_u16(row.plane[1], random.half_in(lo));
   store_u16(row.plane[1] + 2, kFillStep);
   const uint64_t blocks = cols / kBlock;
   random.bytes(row.plane[2], code_bytes(blocks));
@@ -83,20 +132,59 @@ void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) 
     row.plane[2][code_bytes(blocks) - 1] &= static_cast<uint8_t>((1u << (5 * blocks % 8)) - 1);
 }
 
+void fill_q4(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
+  fill<kQ4Bytes>(random, cols, row, kQ4FillLo);
+}
+void fill_q2(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
+  fill<kQ2Bytes>(random, cols, row, kQ2FillLo);
+}
+void fill_q2_affine(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
+  fill<kQ2Bytes>(random, cols, row, kQ2AffineFillLo);
+  make_ternary(row.plane[0], static_cast<uint32_t>(cols / 16));
+}
+
 } // namespace
 
 constinit const RecordForm kQ4TPForm = {
     .codec = CodecId::kQ4TP,
     .block = kBlock,
-    .block_bytes = kBytes,
+    .block_bytes = kQ4Bytes,
     .header = kHeader,
-    .fields = kFields,
+    .fields = kQ4Fields,
     .blocks_per_code_word = kCodesPerWord,
-    .planes = planes,
+    .planes = planes<kQ4Bytes>,
     .write_header = write_header,
-    .write_records = write_records,
-    .decode = decode,
-    .fill_row = fill_row,
+    .write_records = write_q4_records,
+    .decode = decode_q4,
+    .fill_row = fill_q4,
+};
+
+constinit const RecordForm kQ2TPForm = {
+    .codec = CodecId::kQ2TP,
+    .block = kBlock,
+    .block_bytes = kQ2Bytes,
+    .header = kHeader,
+    .fields = kQ2Fields,
+    .blocks_per_code_word = kCodesPerWord,
+    .planes = planes<kQ2Bytes>,
+    .write_header = write_header,
+    .write_records = write_q2_records,
+    .decode = decode_q2<3>,
+    .fill_row = fill_q2,
+};
+
+constinit const RecordForm kQ2TPAffineForm = {
+    .codec = CodecId::kQ2TPAffine,
+    .block = kBlock,
+    .block_bytes = kQ2Bytes,
+    .header = kHeader,
+    .fields = kQ2Fields,
+    .blocks_per_code_word = kCodesPerWord,
+    .planes = planes<kQ2Bytes>,
+    .write_header = write_header,
+    .write_records = write_q2_records,
+    .decode = decode_q2<2>,
+    .fill_row = fill_q2_affine,
 };
 
 } // namespace cortiq::formats

@@ -43,6 +43,9 @@ public:
     return static_cast<uint16_t>(range.low + ((next() >> 32) * span >> 32));
   }
 
+  /// A positive scale up to 20 % to either side of `center`.
+  float around(float center) { return center * (1.0f + 0.2f * symmetric()); }
+
   /// Uniform in (-1, 1), a multiple of 2^-23.
   float symmetric() { return static_cast<float>(static_cast<int64_t>(next()) >> 40) * 0x1p-23f; }
 

@@ -9,6 +9,7 @@
 
 #include "formats/codec/codec.h"
 #include "formats/layout/layout.h"
+#include "formats/layout/overlay_form.h"
 #include "formats/layout/random_stream.h"
 
 namespace cortiq::formats {
@@ -89,6 +90,7 @@ struct RecordForm {
   std::span<const LayoutField> fields;
   uint32_t blocks_per_code_word = 0; ///< if not 0, the header ends with "codes", a dword for this many blocks
   uint32_t shared_bytes_per_col = 0; ///< bytes a column of the tensor part
+  uint32_t shared_bytes = 0;         ///< and bytes of it that the columns don't count for
 
   PlaneSizes (*planes)(uint64_t cols);
 
@@ -106,9 +108,12 @@ struct RecordForm {
 
   /// Makes the random shared part; null when there is none.
   void (*fill_shared)(RandomStream& random, uint64_t cols, uint8_t* shared) = nullptr;
+
+  /// What lies beside the records; null for most codecs. decode() leaves it to its caller.
+  const OverlayForm* overlay = nullptr;
 };
 
-/// The form of `codec`, or null for raw data.
+/// The form of `codec`, or null for raw data and for codecs that stay in their file's form (stream_form.h).
 const RecordForm* find_record_form(CodecId codec);
 
 // Building blocks of forms whose payload is contiguous blocks.

@@ -74,7 +74,7 @@ StatusOr<RecordShape> record_shape(const Codec& codec, uint64_t cols) {
     shape.code_words = ceil_div(shape.blocks, form->blocks_per_code_word);
     shape.header_bytes += static_cast<uint32_t>(4 * shape.code_words);
   }
-  shape.tensor_bytes = ceil_div(form->shared_bytes_per_col * cols, 64) * 64;
+  shape.tensor_bytes = ceil_div(form->shared_bytes_per_col * cols + form->shared_bytes, 64) * 64;
   return shape;
 }
 

@@ -1,6 +1,7 @@
 #include "formats/layout/layout.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "test/unit/layout/tensors.h"
@@ -36,7 +37,7 @@ void expect_same_weights(const Codec& codec, LayoutId layout, const std::vector<
 TEST(Layout, KeepsEveryWeightForAnyRowCount) {
   for (const Codec* codec : weight_codecs()) {
     const uint64_t cols = codec->block == 1 ? 37 : 3 * codec->block;
-    for (uint64_t rows = 1; rows <= 50; ++rows) {
+    for (uint64_t rows = least_rows(*codec); rows <= 50; ++rows) {
       const std::vector<uint8_t> payload = random_payload(*codec, rows, cols, static_cast<uint32_t>(rows));
       for (const LayoutId layout : layouts(*codec, cols))
         expect_same_weights(*codec, layout, payload, rows, cols, {});
@@ -48,6 +49,8 @@ TEST(Layout, KeepsEveryWeightForAnyRowLength) {
   for (const Codec* codec : weight_codecs())
     for (const uint64_t cols : row_lengths(*codec))
       for (const uint64_t rows : {1, 15, 16, 17, 33}) {
+        if (rows < least_rows(*codec))
+          continue;
         const std::vector<uint8_t> payload = random_payload(*codec, rows, cols, static_cast<uint32_t>(cols + rows));
         for (const LayoutId layout : layouts(*codec, cols))
           expect_same_weights(*codec, layout, payload, rows, cols, {});
@@ -70,14 +73,15 @@ TEST(Layout, FollowsARowMap) {
     const std::vector<uint8_t> payload = random_payload(*codec, kRows, cols, 5);
     for (const LayoutId layout : layouts(*codec, cols))
       for (const std::vector<uint32_t>& row_map : {reversed, half_split, some, identity})
-        expect_same_weights(*codec, layout, payload, kRows, cols, row_map);
+        if (codec->id != CodecId::kBLR || row_map.size() == kRows) // a rank is at most the number of rows
+          expect_same_weights(*codec, layout, payload, kRows, cols, row_map);
   }
 }
 
 TEST(Layout, VerbatimIsThePayload) {
   for (const Codec& codec : codec_table()) {
-    const std::vector<uint8_t> payload = random_payload(codec, 5, 256, 1);
-    EXPECT_EQ(packed(codec, LayoutId::kVerbatim, payload, 5, 256), payload) << codec.name;
+    const std::vector<uint8_t> payload = random_payload(codec, 9, 256, 1);
+    EXPECT_EQ(packed(codec, LayoutId::kVerbatim, payload, 9, 256), payload) << codec.name;
   }
 }
 
@@ -91,30 +95,44 @@ TEST(Layout, MovesRowsOfRawTables) {
 }
 
 TEST(Layout, GrowsWideTensorsByAtMostTwoPercent) {
-  std::vector<std::string> above;
-  for (const Codec* codec : weight_codecs()) {
+  std::map<std::string, std::pair<uint64_t, double>> above; // last row length and worst growth
+  for (const Codec* codec : row_group_codecs()) {
     const uint64_t step = codec->block == 1 ? 33 : codec->block; // odd and even row lengths of plain codes
     for (uint64_t cols = 512; cols <= 8192; cols += step) {
       const uint64_t rows = 64;
       const uint64_t before = *codec->payload_bytes(*codec, rows, cols);
       const StatusOr<uint64_t> after = packed_bytes(*codec, LayoutId::kR16, rows, cols);
       ASSERT_TRUE(after.ok()) << after.status().message();
-      if (*after * 100 > before * 102)
-        above.push_back(std::string(codec->name) + " " + std::to_string(cols));
+      if (*after * 100 <= before * 102)
+        continue;
+      auto& [last, worst] = above[std::string(codec->name)];
+      last = cols;
+      worst = std::max(worst, 100.0 * static_cast<double>(*after) / static_cast<double>(before) - 100.0);
     }
   }
-  // The three known exceptions, 2.1 to 2.5 %: q4tp's header has two floats for two halves and a dword for six 5-bit
-  // codes, which shows in short rows whose last dword is not full.
-  EXPECT_EQ(above, (std::vector<std::string>{"q4tp 512", "q4tp 608", "q4tp 640"}));
+  // The known exceptions: the header of q4tp and q2tp has two floats for two halves and a dword for six 5-bit codes,
+  // which shows in short rows, most where the last dword is not full.
+  std::vector<std::string> names;
+  for (const auto& [name, worst] : above)
+    names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"q2tp", "q2tp_affine", "q4tp"}));
+  EXPECT_EQ(above["q4tp"].first, 640u);
+  EXPECT_LT(above["q4tp"].second, 2.51);
+  EXPECT_EQ(above["q2tp"].first, 1568u);
+  EXPECT_LT(above["q2tp"].second, 4.8);
 }
 
 TEST(Layout, SizesAreTheFormats) {
-  for (const Codec* codec : weight_codecs())
+  for (const Codec* codec : row_group_codecs())
     for (const uint64_t cols : row_lengths(*codec)) {
       const StatusOr<R16Format> format = r16_format(*codec, cols);
       ASSERT_TRUE(format.ok()) << format.status().message();
       EXPECT_EQ(format->tensor_bytes % 64, 0u);
-      EXPECT_EQ(*packed_bytes(*codec, LayoutId::kR16, 21, cols), format->tensor_bytes + 21 * format->row_bytes());
+      const uint64_t groups = format->tensor_bytes + 21 * format->row_bytes();
+      if (codec->variable_size)
+        EXPECT_EQ(*overlay_offset(*codec, LayoutId::kR16, 21, cols), (groups + 63) / 64 * 64);
+      else
+        EXPECT_EQ(*packed_bytes(*codec, LayoutId::kR16, 21, cols), groups);
       // Fields cover header and record without gap or overlap.
       for (const auto& [fields, bytes] :
            {std::pair(format->header, format->header_bytes), std::pair(format->fields, format->block_bytes)}) {
@@ -150,10 +168,58 @@ TEST(Layout, RefusesWhatItCannotHold) {
       float out[64];
       EXPECT_FALSE(decode_packed_row(codec, LayoutId::kVerbatim, bytes, 1, 64, 0, out).ok());
     }
-  for (const Codec* codec : weight_codecs()) {
+  for (const Codec* codec : row_group_codecs()) {
     EXPECT_FALSE(r16_format(*codec, 0).ok()) << codec->name;
     EXPECT_FALSE(r16_format(*codec, uint64_t{1} << 40).ok()) << codec->name;
     EXPECT_FALSE(packed_bytes(*codec, LayoutId::kR16, uint64_t{1} << 62, 256).ok()) << codec->name;
+  }
+}
+
+TEST(Layout, KeepsCodecsWithoutRowRecordsVerbatim) {
+  std::vector<std::string_view> names;
+  for (const Codec* codec : weight_codecs())
+    if (const StatusOr<R16Format> format = r16_format(*codec, 8 * codec->block); !format.ok()) {
+      EXPECT_NE(format.status().message().find("verbatim"), std::string::npos) << format.status().message();
+      names.push_back(codec->name);
+    }
+  EXPECT_EQ(names, (std::vector<std::string_view>{"vbit", "vbit_ro", "blr"}));
+}
+
+TEST(Layout, RefusesTooFewRowsOfALowRankTensor) {
+  const Codec& codec = *find_codec("blr");
+  const std::vector<uint8_t> payload = random_payload(codec, 32, 64, 3);
+  const std::vector<uint32_t> some = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const StatusOr<uint64_t> size = packed_payload_bytes(codec, LayoutId::kVerbatim, payload, 32, 64, some);
+  ASSERT_FALSE(size.ok());
+  EXPECT_NE(size.status().message().find("rank 16"), std::string::npos) << size.status().message();
+}
+
+TEST(Layout, SortsOverlaysAndKeepsOneEntryAWeight) {
+  const Codec& codec = *find_codec("q1s");
+  std::vector<uint8_t> payload(2 * 6 * 2, 0);
+  append_word(payload, 4, 4);
+  for (const auto& [index, value] : {std::pair{70, 0x3c00}, {3, 0x4000}, {70, 0x4200}, {9999, 0x4400}}) {
+    append_word(payload, static_cast<uint32_t>(index), 4);
+    append_word(payload, static_cast<uint32_t>(value), 2);
+  }
+  const std::vector<uint8_t> bytes = packed(codec, LayoutId::kR16, payload, 2, 64);
+  const uint64_t at = *overlay_offset(codec, LayoutId::kR16, 2, 64);
+  EXPECT_EQ(at, 64u);
+  std::vector<uint8_t> want;
+  for (const auto& [word, size] : {std::pair{2, 4}, {3, 4}, {0x4000, 2}, {70, 4}, {0x4200, 2}})
+    append_word(want, static_cast<uint32_t>(word), size);
+  EXPECT_EQ(std::vector<uint8_t>(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end()), want);
+}
+
+TEST(Layout, RefusesDamagedPackedOverlays) {
+  for (const char* name : {"q1s", "q1t"}) {
+    const Codec& codec = *find_codec(name);
+    std::vector<uint8_t> bytes(*packed_bytes(codec, LayoutId::kR16, 3, 64));
+    ASSERT_TRUE(fill_random(codec, LayoutId::kR16, 3, 64, 1, bytes).ok());
+    EXPECT_TRUE(check_packed(codec, LayoutId::kR16, bytes, 3, 64).ok());
+    EXPECT_FALSE(check_packed(codec, LayoutId::kR16, std::span(bytes).first(bytes.size() - 1), 3, 64).ok());
+    bytes.back() = 1; // the count
+    EXPECT_FALSE(check_packed(codec, LayoutId::kR16, bytes, 3, 64).ok());
   }
 }
 
