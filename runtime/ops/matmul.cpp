@@ -1,6 +1,7 @@
 // Matrix work: hands row groups and token tiles to the generated kernels.
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "formats/artifact/kernel_abi.h"
@@ -66,7 +67,8 @@ private:
   uint64_t groups_an_item(const StepShape& shape) const {
     if (shape.threads == 1 && shape.count <= 4)
       return groups(); // nobody to share with, and no tile passes twice
-    const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / (kRowGroup * weight.row_bytes));
+    const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
+    const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / group_bytes);
     const uint64_t by_workers = std::max<uint64_t>(1, groups() / (kItemsPerWorker * shape.threads));
     return std::min(by_cache, by_workers);
   }
@@ -85,6 +87,8 @@ private:
     args.act_stride = input.stride;
     args.out_stride = out.stride;
     args.residual_stride = residual.stride;
+    args.first_row = row;
+    args.tensor_rows = weight.rows;
     const uint64_t end = shape.first + shape.count;
     size_t tile = tiles.size() - 1;
     for (uint64_t token = shape.first; token < end; token += tiles[tile].tokens) {
@@ -131,9 +135,10 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
   auto call = std::make_unique<MatmulCall>();
   CORTIQ_ASSIGN_OR_RETURN(call->weight, resolver.weight(part.weight(), "matmul"));
   const WeightRef& weight = call->weight;
-  if (weight.row_bytes == 0)
+  // Kernels on the file's own layout number weights in 32 bits.
+  if (weight.layout == formats::LayoutId::kVerbatim && weight.rows > INT32_MAX / weight.cols)
     return unsupported("matmul: weight " + formats::quote(weight.entry->name()->string_view()) +
-                       " has a layout without row groups");
+                       " has more than 2^31 weights in a layout without row groups");
   CORTIQ_RETURN_IF_ERROR(resolver.slot_elements(part.input(), "matmul input").status());
   const bool q8 = resolver.is_q8(part.input());
   CORTIQ_ASSIGN_OR_RETURN(call->input, q8 ? resolver.q8_slot(part.input(), weight.cols, "matmul input")
