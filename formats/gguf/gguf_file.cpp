@@ -65,7 +65,7 @@ StatusOr<GgufFile> GgufFile::open(const std::string& path) {
 
 Status GgufFile::add_part(const std::string& path) {
   CORTIQ_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  StatusOr<GgufContents> contents = parse_gguf(file.bytes());
+  StatusOr<GgufContents> contents = parse_gguf(file.bytes(), parts_.empty() ? nullptr : &parts_[0].contents);
   if (!contents.ok())
     return contents.status().with_prefix(quote(path));
   for (Tensor& tensor : contents->tensors) {

@@ -1,5 +1,6 @@
 #include "formats/gguf/gguf_parser.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -155,29 +156,34 @@ Status read_entries(Cursor& cursor, uint64_t count, GgufContents& out) {
   return {};
 }
 
-/// Exact bytes of a tensor; sets its codec and type name.
-StatusOr<uint64_t> resolve_type(Tensor& tensor, uint32_t id) {
-  const GgufTensorType* type = find_gguf_tensor_type(id);
-  if (is_removed_gguf_type(id))
-    return invalid("has the removed tensor type " + std::to_string(id));
-  if (type == nullptr)
-    return invalid("has the unknown tensor type " + std::to_string(id));
-  tensor.type_code = static_cast<int>(id);
-  tensor.type_name = type->name;
-  tensor.codec = find_gguf_codec(id);
-  if (tensor.cols() % type->block != 0)
-    return invalid("has rows of " + std::to_string(tensor.cols()) + " weights, but " + std::string(type->name) +
-                   " stores whole blocks of " + std::to_string(type->block));
+/// Exact bytes of a tensor that is of this type; sets its codec and type name.
+StatusOr<uint64_t> apply_type(Tensor& tensor, const GgufTensorType& type) {
+  tensor.type_code = static_cast<int>(type.id);
+  tensor.type_name = type.name;
+  tensor.codec = find_gguf_scheme(type.name);
+  if (tensor.cols() % type.block != 0)
+    return invalid("has rows of " + std::to_string(tensor.cols()) + " weights, but " + std::string(type.name) +
+                   " stores whole blocks of " + std::to_string(type.block));
   std::optional<uint64_t> elements = 1;
   for (const uint64_t dim : tensor.shape)
     elements = checked_mul(elements, dim);
   if (!elements || *elements > uint64_t{1} << 62)
     return invalid("has the shape " + shape_text(tensor.shape) + ", whose element count overflows");
   const std::optional<uint64_t> bytes =
-      checked_add(checked_mul(*elements / type->block, type->block_bytes), type->trailer);
+      checked_add(checked_mul(*elements / type.block, type.block_bytes), type.trailer);
   if (!bytes)
     return invalid("has the shape " + shape_text(tensor.shape) + ", whose byte size overflows");
   return *bytes;
+}
+
+/// The same for a type id, by its first reading.
+StatusOr<uint64_t> resolve_type(Tensor& tensor, uint32_t id) {
+  const std::span<const GgufTensorType> readings = gguf_tensor_types(id);
+  if (is_removed_gguf_type(id))
+    return invalid("has the removed tensor type " + std::to_string(id));
+  if (readings.empty())
+    return invalid("has the unknown tensor type " + std::to_string(id));
+  return apply_type(tensor, readings.front());
 }
 
 /// Reads one info; the data's place is set later, when it is known where the table ends. `size` gets the data's bytes.
@@ -218,6 +224,50 @@ Status read_table(Cursor& cursor, uint64_t count, GgufContents& out, std::vector
     CORTIQ_RETURN_IF_ERROR(read_info(cursor, tensor, sizes[i]).with_prefix("tensor " + quote(name)));
   }
   return {};
+}
+
+/// Whether a tensor of `size` bytes takes up `extent` bytes of the data.
+bool fills(uint64_t size, uint64_t extent, uint32_t alignment) {
+  return size == extent || checked_round_up(size, alignment) == extent;
+}
+
+/// The reading whose size the extent of a tensor's data speaks for; the first one where none does. Bytes behind the
+/// last tensor mean nothing, so that there a reading that leaves some is the next best.
+const GgufTensorType& reading_by_extent(Tensor& tensor, std::span<const GgufTensorType> readings, uint64_t extent,
+                                        bool last, uint32_t alignment) {
+  for (const bool exact : {true, false})
+    for (const GgufTensorType& reading : readings) {
+      const StatusOr<uint64_t> size = apply_type(tensor, reading);
+      if (size.ok() && (exact ? fills(*size, extent, alignment) : last && *size <= extent))
+        return reading;
+    }
+  return readings.front();
+}
+
+/// Ids with several readings (specification section 2). Id 143 is PTQ1_0 in files of its project, whose metadata says
+/// so. Nothing marks id 42: the extent of the data decides.
+Status settle_shared_ids(uint64_t data_bytes, bool prism, std::vector<uint64_t>& sizes, GgufContents& out) {
+  for (size_t i = 0; i < out.tensors.size(); ++i) {
+    Tensor& tensor = out.tensors[i];
+    const std::span<const GgufTensorType> readings = gguf_tensor_types(static_cast<uint32_t>(tensor.type_code));
+    if (readings.size() == 1)
+      continue;
+    const bool last = i + 1 == out.tensors.size();
+    const uint64_t end = last ? data_bytes : out.tensors[i + 1].offset;
+    const uint64_t extent = end > tensor.offset ? end - tensor.offset : 0;
+    const GgufTensorType& by_writer = prism ? readings.back() : readings.front();
+    StatusOr<uint64_t> size = apply_type(
+        tensor, tensor.type_code == 143 ? by_writer : reading_by_extent(tensor, readings, extent, last, out.alignment));
+    if (!size.ok())
+      return size.status().with_prefix("tensor " + quote(tensor.name));
+    sizes[i] = *size;
+  }
+  return {};
+}
+
+bool has_prism_keys(const GgufContents& contents) {
+  return std::any_of(contents.entries.begin(), contents.entries.end(),
+                     [](const GgufEntry& entry) { return entry.key.starts_with("prism."); });
 }
 
 /// Gives each tensor its bytes. As in ggml, an offset has to be the running sum of the padded sizes before it.
@@ -265,7 +315,7 @@ Status read_head(Cursor& cursor, uint64_t& tensors, uint64_t& entries, GgufConte
 
 } // namespace
 
-StatusOr<GgufContents> parse_gguf(std::span<const uint8_t> file) {
+StatusOr<GgufContents> parse_gguf(std::span<const uint8_t> file, const GgufContents* first_part) {
   if (file.empty())
     return invalid("the file is empty");
   GgufContents out;
@@ -281,6 +331,8 @@ StatusOr<GgufContents> parse_gguf(std::span<const uint8_t> file) {
   if (!start)
     return invalid("the data section's offset overflows");
   out.data_offset = *start;
+  const uint64_t data_bytes = *start < file.size() ? file.size() - *start : 0;
+  CORTIQ_RETURN_IF_ERROR(settle_shared_ids(data_bytes, has_prism_keys(first_part ? *first_part : out), sizes, out));
   CORTIQ_RETURN_IF_ERROR(place_tensors(file, sizes, out));
   return out;
 }

@@ -22,7 +22,7 @@ struct GgufContents {
   std::vector<Tensor> tensors; ///< `file` is left at 0
 };
 
-/// Parses and checks a whole file.
-StatusOr<GgufContents> parse_gguf(std::span<const uint8_t> file);
+/// Parses and checks a whole file. A later part of a split is read in the light of the first part's metadata.
+StatusOr<GgufContents> parse_gguf(std::span<const uint8_t> file, const GgufContents* first_part = nullptr);
 
 } // namespace cortiq::formats

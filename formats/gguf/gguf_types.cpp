@@ -6,8 +6,7 @@
 namespace cortiq::formats {
 namespace {
 
-// Ids 42 and 143 mean different things to different writers; the rows here are upstream's Q2_0 and the older claim to
-// 143.
+// Ordered by id. Ids 42 and 143 mean different things to different writers and have a row for each.
 constexpr std::array kTypes = {
     GgufTensorType{0, "F32", 1, 4, 0},         GgufTensorType{1, "F16", 1, 2, 0},
     GgufTensorType{2, "Q4_0", 32, 18, 0},      GgufTensorType{3, "Q4_1", 32, 20, 0},
@@ -27,18 +26,18 @@ constexpr std::array kTypes = {
     GgufTensorType{35, "TQ2_0", 256, 66, 0},   GgufTensorType{36, "I2_S", 128, 32, 32},
     GgufTensorType{37, "I8_S", 1, 1, 32},      GgufTensorType{39, "MXFP4", 32, 17, 0},
     GgufTensorType{40, "NVFP4", 64, 36, 0},    GgufTensorType{41, "Q1_0", 128, 18, 0},
-    GgufTensorType{42, "Q2_0", 64, 18, 0},     GgufTensorType{43, "FV5", 256, 104, 0},
+    GgufTensorType{42, "Q2_0", 64, 18, 0},     GgufTensorType{42, "Q2_0_g128", 128, 34, 0},
+    GgufTensorType{42, "STQ1_0", 256, 42, 0},  GgufTensorType{43, "FV5", 256, 104, 0},
     GgufTensorType{44, "FV5B", 256, 260, 0},   GgufTensorType{142, "PQ2_0", 128, 34, 0},
-    GgufTensorType{143, "G8_0", 32, 16, 0},
+    GgufTensorType{143, "G8_0", 32, 16, 0},    GgufTensorType{143, "PTQ1_0", 128, 28, 0},
 };
 
 constexpr std::array<uint32_t, 6> kRemoved = {4, 5, 31, 32, 33, 38};
 
 } // namespace
 
-const GgufTensorType* find_gguf_tensor_type(uint32_t id) {
-  const auto* row = std::find_if(kTypes.begin(), kTypes.end(), [id](const GgufTensorType& t) { return t.id == id; });
-  return row == kTypes.end() ? nullptr : row;
+std::span<const GgufTensorType> gguf_tensor_types(uint32_t id) {
+  return std::ranges::equal_range(kTypes, id, {}, &GgufTensorType::id);
 }
 
 bool is_removed_gguf_type(uint32_t id) {

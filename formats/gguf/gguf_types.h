@@ -3,6 +3,7 @@
 // The tensor types of GGUF files (specification section 2), decodable by us or not.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace cortiq::formats {
@@ -15,8 +16,9 @@ struct GgufTensorType {
   uint32_t trailer;     ///< bytes behind the blocks of a tensor
 };
 
-/// The type's row; null for removed and unknown ids.
-const GgufTensorType* find_gguf_tensor_type(uint32_t id);
+/// What an id can mean, upstream's reading or the older one first; empty for removed and unknown ids. Writers disagree
+/// on 42 and 143 only, so that most ids have one row.
+std::span<const GgufTensorType> gguf_tensor_types(uint32_t id);
 
 /// True for ids that once had a meaning and must not be used any more.
 bool is_removed_gguf_type(uint32_t id);
