@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
 
 #include "formats/quote.h"
 
@@ -15,6 +16,11 @@ struct ReservedDtype {
 };
 
 constexpr std::array kReserved = {ReservedDtype{5, "mix8_4"}, ReservedDtype{7, "q4_col"}};
+
+std::string_view bare_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "language_model.";
+  return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+}
 
 Status check_codec(const Tensor& tensor) {
   const Codec& codec = *tensor.codec;
@@ -39,6 +45,26 @@ Status check_row(Tensor& tensor) {
 }
 
 } // namespace
+
+Status mark_affine_tensors(std::span<Tensor> tensors, const std::vector<std::string>& names) {
+  std::unordered_map<std::string_view, std::vector<Tensor*>> by_bare_name;
+  for (Tensor& tensor : tensors)
+    by_bare_name[bare_name(tensor.name)].push_back(&tensor);
+  for (const std::string& name : names) {
+    const auto found = by_bare_name.find(bare_name(name));
+    const size_t count = found == by_bare_name.end() ? 0 : found->second.size();
+    if (count != 1)
+      return invalid("arch.prism_hadamard.affine lists " + quote(name) + ", which is the name of " +
+                     std::to_string(count) + " tensors instead of one");
+    Tensor& tensor = *found->second[0];
+    if (tensor.codec == nullptr || tensor.codec->id != CodecId::kQ2TP)
+      return invalid("arch.prism_hadamard.affine lists " + quote(name) + ", which is " + std::string(tensor.type_name) +
+                     " instead of q2tp or is listed twice");
+    tensor.codec = &codec_info(CodecId::kQ2TPAffine);
+    tensor.type_name = tensor.codec->cmf_name;
+  }
+  return {};
+}
 
 Status resolve_cmf_dtype(Tensor& tensor) {
   return check_row(tensor).with_prefix("tensor " + quote(tensor.name));

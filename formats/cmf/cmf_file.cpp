@@ -6,6 +6,7 @@
 #include <set>
 
 #include "formats/cmf/cmf_directory.h"
+#include "formats/cmf/cmf_dtype.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -46,6 +47,17 @@ Status check_same_identity(const CmfHeader& first, const CmfHeader& other) {
   return invalid("its recurrent or bounded layers are declared otherwise than in the first shard");
 }
 
+/// The tensors that a Prism record lists as affine; the header's checks hold its form.
+std::vector<std::string> affine_names(const CmfHeader& header) {
+  if (!header.arch.has_family_block("prism_hadamard"))
+    return {};
+  const Json& record = header.json->at("arch").at("prism_hadamard");
+  const auto affine = record.find("affine");
+  if (affine == record.end() || affine->is_null())
+    return {};
+  return affine->at("target_names").get<std::vector<std::string>>();
+}
+
 } // namespace
 
 std::string cmf_shard_path(const std::string& first, uint32_t number, uint32_t count) {
@@ -66,6 +78,8 @@ StatusOr<CmfFile> CmfFile::open(const std::string& path) {
   CORTIQ_RETURN_IF_ERROR(out.read_overlay().with_prefix(quote(path)));
   CORTIQ_RETURN_IF_ERROR(out.open_siblings());
   CORTIQ_RETURN_IF_ERROR(out.index_tensors().with_prefix(quote(path)));
+  CORTIQ_RETURN_IF_ERROR(
+      mark_affine_tensors(out.tensors_, affine_names(out.shards_[0].header)).with_prefix(quote(path)));
   CORTIQ_RETURN_IF_ERROR(out.check_layer_count().with_prefix(quote(path)));
   return out;
 }

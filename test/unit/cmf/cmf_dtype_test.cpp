@@ -67,6 +67,24 @@ TEST(CmfDtype, WantsMatricesOfWholeGroups) {
     EXPECT_NE(verdict(code, {2, 48}, zeros(100)), "") << code;
 }
 
+TEST(CmfDtype, ReadsListedTensorsAsAffine) {
+  const std::vector<uint8_t> payload = zeros(44);
+  std::vector<Tensor> tensors(3);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].name = i == 0 ? "language_model.a" : i == 1 ? "b" : "c";
+    tensors[i].type_code = 16;
+    tensors[i].shape = {2, 64};
+    tensors[i].data = payload;
+    ASSERT_TRUE(resolve_cmf_dtype(tensors[i]).ok());
+  }
+  EXPECT_EQ(mark_affine_tensors(tensors, {"a", "language_model.b"}).message(), "");
+  EXPECT_EQ(tensors[0].codec->name, "q2tp_affine");
+  EXPECT_EQ(tensors[1].codec->name, "q2tp_affine");
+  EXPECT_EQ(tensors[2].codec->name, "q2tp");
+  EXPECT_THAT(mark_affine_tensors(tensors, {"d"}).message(), HasSubstr("'d', which is the name of 0 tensors"));
+  EXPECT_THAT(mark_affine_tensors(tensors, {"b"}).message(), HasSubstr("is q2tp_affine instead of q2tp"));
+}
+
 TEST(CmfPayload, Vbit) {
   // Rows of 3 and 5 bits: 2 widths, 4 scales, 24 + 40 bytes of codes.
   std::vector<uint8_t> payload = zeros(74);
