@@ -1,12 +1,37 @@
-// cortiq-opt: mlir-opt for our dialects and passes.
+// cortiq-opt: mlir-opt for our dialects and passes. Exit codes: 0 done, 2 bad input or command line.
 
 #include "compiler/passes/Passes.h"
 #include "dialects/CMF/IR/CMF.h"
 #include "dialects/Kernel/IR/KernelDialect.h"
 #include "dialects/Vec/IR/VecDialect.h"
+#include "formats/quote.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr size_t kLooked = 4096; // bytes that tell text from other files
+constexpr llvm::StringLiteral kBytecodeMagic("ML\xefR");
+
+/// Why `file` cannot be IR at all, in one sentence; empty when it may be. The parser reports what is wrong with a text.
+std::string foreign(const std::string& file) {
+  if (file == "-")
+    return {};
+  const auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return "cannot read " + cortiq::formats::quote(file) + ": " + buffer.getError().message();
+  const llvm::StringRef content = (*buffer)->getBuffer();
+  if (content.empty())
+    return cortiq::formats::quote(file) + " is empty";
+  if (!content.starts_with(kBytecodeMagic) && content.take_front(kLooked).contains('\0'))
+    return cortiq::formats::quote(file) + " is neither MLIR text nor MLIR bytecode; cortiq-inspect tells what it is";
+  return {};
+}
+
+} // namespace
 
 int main(int argc, char** argv) {
   mlir::DialectRegistry registry;
@@ -14,6 +39,11 @@ int main(int argc, char** argv) {
                   cortiq::vec::VecDialect>();
   cortiq::compiler::registerCortiqPasses();
   mlir::registerTransformsPasses();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "cortiq-opt: runs passes on the compiler's IR\n", registry));
+  const auto [input, output] =
+      mlir::registerAndParseCLIOptions(argc, argv, "cortiq-opt: runs passes on the compiler's IR\n", registry);
+  if (const std::string why = foreign(input); !why.empty()) {
+    llvm::errs() << "cortiq-opt: " << why << "\n";
+    return kBadInput;
+  }
+  return mlir::succeeded(mlir::MlirOptMain(argc, argv, input, output, registry)) ? 0 : kBadInput;
 }
