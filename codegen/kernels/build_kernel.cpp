@@ -88,6 +88,8 @@ void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
 void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats::R16Format& format) {
   Emit& e = f.e;
   std::unique_ptr<Decoder> decoder = make_decoder(e, f.spec, format);
+  if (format.tensor_bytes > 0)
+    decoder->set_tensor(e.load_ptr(args, offsetof(KernelArgs, tensor)));
   Value scratch = e.load_ptr(args, offsetof(KernelArgs, scratch));
   CoreContext c{e,        f.spec,    *decoder, decoder->geometry(),
                 format,   f.vectors, f.tokens, {scratch, Decoder::kLadderBytes},

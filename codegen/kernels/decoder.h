@@ -18,7 +18,7 @@ namespace cortiq::codegen {
 /// What a core has to know of a codec before it emits anything.
 struct Geometry {
   unsigned block = 32;    ///< weights a record
-  unsigned span = 32;     ///< weights that share a scale inside a record: 16 or 32; unused with row_scale
+  unsigned span = 32;     ///< weights that share a scale: 8 (signed levels only), 16 or 32; unused with row_scale
   bool is_float = false;  ///< weight() decodes to f32 directly; there are no integer levels
   bool is_signed = false; ///< levels are s8 of magnitude <= umax; else u8 in 0..umax
   unsigned umax = 15;
@@ -41,6 +41,9 @@ public:
   virtual ~Decoder() = default;
 
   virtual Geometry geometry() const = 0;
+
+  /// The start of the packed tensor, for codecs whose tensor part the kernel reads.
+  void set_tensor(Value tensor) { tensor_ = tensor; }
 
   /// Called at the start of every row group, before any record: loads row headers, builds ladders. `group` is the
   /// group's address, `scratch` memory of kLadderBytes for the decoder's own use.
@@ -92,6 +95,7 @@ protected:
   }
 
   Emit& e_;
+  Value tensor_;
   unsigned rows_;
   formats::R16Format format_;
 };

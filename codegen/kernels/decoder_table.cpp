@@ -13,15 +13,26 @@ struct DecoderRow {
 };
 
 constexpr DecoderRow kDecoders[] = {
-    {CodecId::kF32, make_float_decoder},      {CodecId::kF16, make_float_decoder},
-    {CodecId::kBF16, make_float_decoder},     {CodecId::kQ8Row, make_q8_row_decoder},
-    {CodecId::kQ82F, make_q8_row_decoder},    {CodecId::kQ4Block, make_nibble_decoder},
-    {CodecId::kQ4Tiled, make_nibble_decoder}, {CodecId::kQ4TP, make_q4tp_decoder},
-    {CodecId::kQ4_0, make_nibble_decoder},    {CodecId::kQ4_1, make_nibble_decoder},
-    {CodecId::kQ5_0, make_q5_decoder},        {CodecId::kQ5_1, make_q5_decoder},
-    {CodecId::kQ8_0, make_q8_0_decoder},      {CodecId::kQ4_K, make_q4_k_decoder},
-    {CodecId::kQ5_K, make_q5_k_decoder},      {CodecId::kQ6_K, make_q6_k_decoder},
-    {CodecId::kIQ4_NL, make_iq4_nl_decoder},
+    {CodecId::kF32, make_float_decoder},         {CodecId::kF16, make_float_decoder},
+    {CodecId::kBF16, make_float_decoder},        {CodecId::kQ8Row, make_q8_row_decoder},
+    {CodecId::kQ82F, make_q8_row_decoder},       {CodecId::kQ4Block, make_nibble_decoder},
+    {CodecId::kQ4Tiled, make_nibble_decoder},    {CodecId::kQ4TP, make_q4tp_decoder},
+    {CodecId::kQ4_0, make_nibble_decoder},       {CodecId::kQ4_1, make_nibble_decoder},
+    {CodecId::kQ5_0, make_q5_decoder},           {CodecId::kQ5_1, make_q5_decoder},
+    {CodecId::kQ8_0, make_q8_0_decoder},         {CodecId::kQ4_K, make_q4_k_decoder},
+    {CodecId::kQ5_K, make_q5_k_decoder},         {CodecId::kQ6_K, make_q6_k_decoder},
+    {CodecId::kIQ4_NL, make_iq4_nl_decoder},     {CodecId::kQ2TP, make_q2tp_decoder},
+    {CodecId::kQ2TPAffine, make_q2tp_decoder},   {CodecId::kQ1, make_one_bit_decoder},
+    {CodecId::kQ1G, make_one_bit_decoder},       {CodecId::kQ1_0, make_one_bit_decoder},
+    {CodecId::kMXFP4, make_mxfp4_decoder},       {CodecId::kMXFP4_GGML, make_mxfp4_decoder},
+    {CodecId::kNVFP4, make_nvfp4_decoder},       {CodecId::kQ2_K, make_q2_k_decoder},
+    {CodecId::kQ3_K, make_q3_k_decoder},         {CodecId::kQ8_K, make_int8_f32_decoder},
+    {CodecId::kFV5B, make_int8_f32_decoder},     {CodecId::kFV5, make_fv5_decoder},
+    {CodecId::kI8_S, make_i8_s_decoder},         {CodecId::kI2_S, make_i2_s_decoder},
+    {CodecId::kTQ2_0, make_two_bit_decoder},     {CodecId::kQ2_0, make_two_bit_decoder},
+    {CodecId::kQ2_0_G128, make_two_bit_decoder}, {CodecId::kG8_0, make_g8_0_decoder},
+    {CodecId::kTQ1_0, make_ternary_decoder},     {CodecId::kPTQ1_0, make_ternary_decoder},
+    {CodecId::kSTQ1_0, make_stq1_0_decoder},     {CodecId::kIQ4_XS, make_iq4_xs_decoder},
 };
 
 const DecoderRow* find(CodecId codec) {

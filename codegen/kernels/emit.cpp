@@ -134,6 +134,12 @@ Value Emit::pair_add(Value pairs) {
 Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
   return b_.create<vec::Dot4Op>(loc_, acc, u, s, int64_t(umax));
 }
+Value Emit::widen_unsigned(Value v) {
+  return b_.create<vec::ConvertOp>(loc_, i32(), v, true);
+}
+Value Emit::fmax(Value a, Value b) {
+  return b_.create<vec::FMaxOp>(loc_, a, b);
+}
 Value Emit::to_f32(Value v) {
   return b_.create<vec::ConvertOp>(loc_, f32(), v);
 }

@@ -45,6 +45,8 @@ public:
   mlir::VectorType narrow(mlir::Type element) { return vector(element); }
   mlir::Type f16_type() { return b_.getF16Type(); }
   mlir::Type bf16_type() { return b_.getBF16Type(); }
+  mlir::Type i8_type() { return b_.getI8Type(); }
+  mlir::Type i16_type() { return b_.getI16Type(); }
 
   // Constants.
   Value splat_i8(int value);
@@ -88,7 +90,9 @@ public:
   Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value pair_add(Value pairs);
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
-  Value to_f32(Value v); ///< i32, f16 or bf16 lanes
+  Value to_f32(Value v);         ///< i32, f16 or bf16 lanes
+  Value widen_unsigned(Value v); ///< i8 or i16 lanes to i32
+  Value fmax(Value a, Value b);
 
   /// A counted loop from lo to hi; the body gets the counter and the carried values and returns the next ones.
   std::vector<Value> loop(Value lo, Value hi, int64_t step, const std::vector<Value>& init,

@@ -79,11 +79,14 @@ private:
     const unsigned all_steps = unsigned((place.weights + 3) / 4);
     for (unsigned s = 0; s * span < place.weights; ++s) {
       std::vector<Value> sums =
-          c_.dot4 ? span_sums_dot4(place, s, span, all_steps) : span_sums(place, s, span, all_steps);
+          dot4(span) ? span_sums_dot4(place, s, span, all_steps) : span_sums(place, s, span, all_steps);
       finish_span(place, s, span, sums, acc);
     }
     return acc;
   }
+
+  /// Whether dot4 serves: signed levels need the sum of a span's codes there, which exists from 16 weights on.
+  bool dot4(unsigned span) const { return c_.dot4 && span >= kGroup / 2; }
 
   /// The steps of span s that exist, in the decoder's order, counted in the record.
   std::vector<unsigned> steps_of(unsigned s, unsigned span, unsigned all_steps) const {
@@ -171,9 +174,9 @@ private:
         minimum[v] = c_.decoder.minimum(place.record, v, s);
     }
     for (size_t t = 0; t < c_.tokens.size(); ++t) {
-      Value zero = g_.zero_point && !c_.dot4 ? zero_term(place, t, s, span, g_.zero_point) : Value();
+      Value zero = g_.zero_point && !dot4(span) ? zero_term(place, t, s, span, g_.zero_point) : Value();
       Value x_scale = e_.load_splat_f32(activation(place, t, act_.scale, 4, 4 * group));
-      Value x_msum = g_.has_min ? e_.load_splat_f32(activation(place, t, act_.msum, 4, 4 * group)) : Value();
+      Value x_msum = g_.has_min ? scaled_sum(place, t, s, span, x_scale) : Value();
       for (unsigned v = 0; v < c_.vectors; ++v) {
         const unsigned i = unsigned(t) * c_.vectors + v;
         Value sum = zero ? e_.sub(sums[i], zero) : sums[i];
@@ -190,12 +193,26 @@ private:
     }
   }
 
-  /// zero_point * sum of the span's activation codes, in every lane; zero points are powers of two.
+  /// Sum of the span's activation codes, in every lane.
+  Value code_sum(const RecordPlace& place, size_t t, unsigned s, unsigned span) {
+    return e_.load_splat_i32(span == kGroup / 2 ? activation(place, t, act_.sum16, 8, 4 * int64_t(s))
+                                                : activation(place, t, act_.sum32, 4, 4 * int64_t(s)));
+  }
+
+  /// zero_point * sum of the span's activation codes.
   Value zero_term(const RecordPlace& place, size_t t, unsigned s, unsigned span, unsigned zero_point) {
-    const bool half = span == kGroup / 2;
-    Address at = half ? activation(place, t, act_.sum16, 8, 4 * int64_t(s))
-                      : activation(place, t, act_.sum32, 4, 4 * int64_t(s));
-    return e_.shl(e_.load_splat_i32(at), unsigned(std::countr_zero(zero_point)));
+    Value sum = code_sum(place, t, s, span);
+    if (zero_point == 1)
+      return sum;
+    return std::has_single_bit(zero_point) ? e_.shl(sum, unsigned(std::countr_zero(zero_point)))
+                                           : e_.mul(sum, e_.splat_i32(int32_t(zero_point)));
+  }
+
+  /// Activation scale times the sum of the span's codes: what minima are multiplied by.
+  Value scaled_sum(const RecordPlace& place, size_t t, unsigned s, unsigned span, Value x_scale) {
+    if (span == kGroup)
+      return e_.load_splat_f32(activation(place, t, act_.msum, 4, 4 * int64_t(s)));
+    return e_.mul(e_.to_f32(code_sum(place, t, s, span)), x_scale);
   }
 
   CoreContext& c_;

@@ -20,7 +20,7 @@ std::string kernel_name(const KernelSpec& spec) {
 }
 
 Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout) {
-  const bool integer = codec.form == formats::DotForm::kAffineInt || codec.form == formats::DotForm::kTable16;
+  const bool integer = codec.form != formats::DotForm::kFloat && codec.form != formats::DotForm::kNone;
   return integer && layout == formats::LayoutId::kR16 ? Arm::kFast : Arm::kExact;
 }
 

@@ -20,5 +20,20 @@ std::unique_ptr<Decoder> make_q5_decoder(Emit&, const KernelSpec&, formats::R16F
 std::unique_ptr<Decoder> make_q4_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_q5_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_q6_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_two_bit_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_g8_0_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_i2_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_one_bit_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_fv5_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_int8_f32_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_ternary_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_mxfp4_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_nvfp4_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_stq1_0_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_q2_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_q3_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq4_xs_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_i8_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_q2tp_decoder(Emit&, const KernelSpec&, formats::R16Format);
 
 } // namespace cortiq::codegen

@@ -2,9 +2,12 @@
 //   q4_k   w = (d * sc) * q - dmin * m     sub-blocks of 32; sc and m of 6 bits, packed in 12 bytes
 //   q5_k   the same with a fifth bit a weight, bit s of byte l of "qh" for weight l of sub-block s
 //   q6_k   w = (d * sc) * (q - 32)         sub-blocks of 16; sc int8
+//   q2_k   w = (d * sc) * q - dmin * m     sub-blocks of 16; sc and m the nibbles of a byte
+//   q3_k   w = (d * (sc - 32)) * (q - 4)   sub-blocks of 16; sc of 6 bits, q of two bits and one
 // Scales are unpacked from 32-bit units, a row a lane. d and dmin are loaded again for every sub-block: a load and a
 // conversion cost less than two registers held over 256 weights.
 
+#include "codegen/kernels/decoders/bit_fields.h"
 #include "codegen/kernels/decoders/decoders.h"
 
 namespace cortiq::codegen {
@@ -109,8 +112,75 @@ public:
   }
 };
 
+class Q2KDecoder final : public BitFields {
+public:
+  using BitFields::BitFields;
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.block = 256;
+    g.span = 16;
+    g.umax = 3;
+    g.has_min = true;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    return codes(r, format_.field("qs"), v, step, 2);
+  }
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(nibble(r, v, s, 0)));
+  }
+  Value minimum(const Record& r, unsigned v, unsigned s) override {
+    Value m = e_.mul(load_f16(r.at, format_.field("dmin"), 0, v), e_.to_f32(nibble(r, v, s, 4)));
+    return e_.bitcast(e_.bit_xor(e_.bitcast(m, e_.i32()), e_.splat_i32(INT32_MIN)), e_.f32());
+  }
+
+private:
+  Value nibble(const Record& r, unsigned v, unsigned s, unsigned from) {
+    Value word = load_words(r.at, format_.field("scales"), s / 4, v);
+    const unsigned shift = 8 * (s % 4) + from;
+    return e_.bit_and(shift ? e_.shr_u(word, shift) : word, e_.splat_i32(15));
+  }
+};
+
+class Q3KDecoder final : public BitFields {
+public:
+  using BitFields::BitFields;
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.block = 256;
+    g.span = 16;
+    g.umax = 7;
+    g.zero_point = 4;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    return e_.bit_or(codes(r, format_.field("qs"), v, step, 2), codes(r, format_.field("qh"), v, step, 1, 2));
+  }
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    const formats::LayoutField& scales = format_.field("scales");
+    const unsigned t = s / 4, byte = 8 * (s % 4);
+    Value low = shifted(load_words(r.at, scales, t % 2, v), byte + 4 * (t / 2), 15);
+    Value high = e_.shl(shifted(load_words(r.at, scales, 2, v), byte + 2 * t, 3), 4);
+    Value sc = e_.sub(e_.bit_or(low, high), e_.splat_i32(32));
+    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(sc));
+  }
+
+private:
+  Value shifted(Value word, unsigned shift, int32_t mask) {
+    return e_.bit_and(shift ? e_.shr_u(word, shift) : word, e_.splat_i32(mask));
+  }
+};
+
 } // namespace
 
+std::unique_ptr<Decoder> make_q2_k_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Q2KDecoder>(e, spec, std::move(format));
+}
+std::unique_ptr<Decoder> make_q3_k_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Q3KDecoder>(e, spec, std::move(format));
+}
 std::unique_ptr<Decoder> make_q4_k_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
   return std::make_unique<Q4KDecoder>(e, spec, std::move(format));
 }

@@ -1,12 +1,16 @@
-// Decoder of q4tp: w = (q - 8) * ladder[code]. A row's ladder is 32 f32: rung 0 = 2^lo, each next one the previous
-// times 2^step, by repeated multiplication (the chain's rounding is the codec's definition). Both starting values are
-// stored in the row header, so that no exponential is needed here.
+// Decoders of the codecs with a ladder of scales a row:
+//   q4tp          w = (q - 8) * ladder[code]
+//   q2tp          w = (q - 1.5) * ladder[code], here (2q - 3) * (ladder / 2); rung 0 is 0 and the others move up by one
+//   q2tp_affine   w = (q - 1) * ladder[code], the same ladder
+// A row's ladder is 32 f32: the first rung = 2^lo, each next one the previous times 2^step, by repeated multiplication
+// (the chain's rounding is the codec's definition). Both starting values are stored in the row header, so that no
+// exponential is needed here.
 //
-// Data: header lo f32, step f32, codes u32[ceil(blocks/6)] (six 5-bit codes a word); record: 16 bytes of nibbles as
-// halves. begin_group writes the ladders of a row group to scratch, rung by rung, lane by lane; scale() gathers from
-// there:
+// Data: header lo f32, step f32, codes u32[ceil(blocks/6)] (six 5-bit codes a word); record: the codes of 32 weights.
+// begin_group writes the ladders of a row group to scratch, rung by rung, lane by lane; scale() gathers from there:
 //   scratch[v][rung][lane]
 
+#include "codegen/kernels/decoders/bit_fields.h"
 #include "codegen/kernels/decoders/decoders.h"
 #include "codegen/kernels/decoders/nibbles.h"
 
@@ -17,9 +21,68 @@ constexpr unsigned kRungs = 32;
 constexpr unsigned kCodesPerWord = 6;
 constexpr unsigned kCodeBits = 5;
 
-class Q4tpDecoder final : public NibbleHalves {
+/// The ladder on top of a decoder of levels.
+template <class Levels>
+class WithLadder : public Levels {
 public:
-  using NibbleHalves::NibbleHalves;
+  WithLadder(Emit& e, const KernelSpec& spec, formats::R16Format format, bool zero_rung)
+      : Levels(e, spec, std::move(format)), zero_rung_(zero_rung) {}
+
+  void begin_group(Address group, Address scratch, unsigned vectors) override {
+    Emit& e = this->e_;
+    scratch_ = scratch;
+    for (unsigned v = 0; v < vectors; ++v) {
+      Value rung = e.load(e.f32(), this->unit(group, this->format_.header_field("lo"), 0, v));
+      Value step = e.load(e.f32(), this->unit(group, this->format_.header_field("step"), 0, v));
+      if (zero_rung_)
+        e.store(e.splat_f32(0), rung_address(v, 0));
+      for (unsigned c = zero_rung_; c < kRungs; ++c) {
+        e.store(rung, rung_address(v, c));
+        if (c + 1 < kRungs)
+          rung = e.mul(rung, step);
+      }
+    }
+  }
+
+  int64_t header_words_offset() const override {
+    return int64_t(this->rows_) * this->format_.header_field("codes").offset;
+  }
+  int64_t header_words_stride() const override { return int64_t(this->rows_) * 4; }
+  void begin_iteration(Address header_words, unsigned vectors) override {
+    Emit& e = this->e_;
+    words_.clear();
+    for (unsigned v = 0; v < vectors; ++v)
+      words_.push_back(e.load(e.i32(), header_words + int64_t(v) * e.vector_bytes()));
+  }
+
+  Value scale(const Record& r, unsigned v, unsigned) override {
+    Emit& e = this->e_;
+    Value code = words_[v];
+    if (r.phase > 0)
+      code = e.shr_u(code, kCodeBits * r.phase);
+    code = e.bit_and(code, e.splat_i32(kRungs - 1));
+    // index of scratch[v][code][lane], in floats: code * lanes + lane
+    const unsigned log2_lanes = e.lanes() == 16 ? 4 : 3;
+    std::vector<int32_t> lane(e.lanes());
+    for (unsigned l = 0; l < e.lanes(); ++l)
+      lane[l] = int32_t(l);
+    Value index = e.bit_or(e.shl(code, log2_lanes), e.lanes_i32(lane));
+    return e.gather_f32(rung_address(v, 0), index, 4);
+  }
+
+private:
+  Address rung_address(unsigned v, unsigned rung) const {
+    return scratch_ + (int64_t(v) * kRungs + rung) * this->e_.vector_bytes();
+  }
+
+  bool zero_rung_;
+  Address scratch_;
+  std::vector<Value> words_;
+};
+
+class Q4tpDecoder final : public WithLadder<NibbleHalves> {
+public:
+  using WithLadder::WithLadder;
 
   Geometry geometry() const override {
     Geometry g;
@@ -28,53 +91,40 @@ public:
     g.unroll = kCodesPerWord;
     return g;
   }
-
-  void begin_group(Address group, Address scratch, unsigned vectors) override {
-    scratch_ = scratch;
-    for (unsigned v = 0; v < vectors; ++v) {
-      Value rung = e_.load(e_.f32(), unit(group, format_.header_field("lo"), 0, v));
-      Value step = e_.load(e_.f32(), unit(group, format_.header_field("step"), 0, v));
-      for (unsigned c = 0; c < kRungs; ++c) {
-        if (c > 0)
-          rung = e_.mul(rung, step);
-        e_.store(rung, scratch + (int64_t(v) * kRungs + c) * e_.vector_bytes());
-      }
-    }
-  }
-
-  int64_t header_words_offset() const override { return int64_t(rows_) * format_.header_field("codes").offset; }
-  int64_t header_words_stride() const override { return int64_t(rows_) * 4; }
-  void begin_iteration(Address header_words, unsigned vectors) override {
-    words_.clear();
-    for (unsigned v = 0; v < vectors; ++v)
-      words_.push_back(e_.load(e_.i32(), header_words + int64_t(v) * e_.vector_bytes()));
-  }
-
   Value levels(const Record& r, unsigned v, unsigned step) override { return nibbles(r, v, step); }
+};
 
-  Value scale(const Record& r, unsigned v, unsigned) override {
-    Value code = words_[v];
-    if (r.phase > 0)
-      code = e_.shr_u(code, kCodeBits * r.phase);
-    code = e_.bit_and(code, e_.splat_i32(kRungs - 1));
-    // index of scratch[v][code][lane], in floats: code * lanes + lane
-    unsigned log2_lanes = e_.lanes() == 16 ? 4 : 3;
-    std::vector<int32_t> lane(e_.lanes());
-    for (unsigned l = 0; l < e_.lanes(); ++l)
-      lane[l] = int32_t(l);
-    Value index = e_.bit_or(e_.shl(code, log2_lanes), e_.lanes_i32(lane));
-    return e_.gather_f32(scratch_ + int64_t(v) * kRungs * e_.vector_bytes(), index, 4);
+class Q2tpDecoder final : public WithLadder<BitFields> {
+public:
+  Q2tpDecoder(Emit& e, const KernelSpec& spec, formats::R16Format format)
+      : WithLadder(e, spec, std::move(format), true), affine_(spec.codec == formats::CodecId::kQ2TPAffine) {}
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.umax = affine_ ? 3 : 6;
+    g.zero_point = affine_ ? 1 : 3;
+    g.unroll = kCodesPerWord;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    return codes(r, format_.field("qs"), v, step, 2, affine_ ? 0 : 1);
+  }
+  Value scale(const Record& r, unsigned v, unsigned span) override {
+    Value rung = WithLadder::scale(r, v, span);
+    return affine_ ? rung : e_.mul(rung, e_.splat_f32(0.5f));
   }
 
 private:
-  Address scratch_;
-  std::vector<Value> words_;
+  bool affine_;
 };
 
 } // namespace
 
 std::unique_ptr<Decoder> make_q4tp_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
-  return std::make_unique<Q4tpDecoder>(e, spec, std::move(format));
+  return std::make_unique<Q4tpDecoder>(e, spec, std::move(format), false);
+}
+std::unique_ptr<Decoder> make_q2tp_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Q2tpDecoder>(e, spec, std::move(format));
 }
 
 } // namespace cortiq::codegen

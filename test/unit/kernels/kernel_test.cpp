@@ -80,6 +80,8 @@ TEST_P(KernelTest, MachineCodeMatchesTheReferenceDecode) {
     }
     for (const KernelProblem& problem : kernel_problems(*GetParam(), target.name))
       for (Data kind : {Data::kOrdinary, Data::kExtremes, Data::kZero}) {
+        if (kind != Data::kOrdinary && (problem.spec.rows != 16 || problem.spec.tokens > 2))
+          continue; // what the extremes may break is inside a step, which is the same in every tile
         KernelData data = make_kernel_data(problem, kind, ++seed);
         expect_close(problem, data, run_machine_code(context, problem, target, data));
         if (HasFatalFailure())

@@ -1,0 +1,86 @@
+// Decoders of the four-bit floats. A byte shuffle turns codes into twice the e2m1 values, as int8; half of the block
+// scale goes with them.
+//   mxfp4        scale 2^(k - 127), k = 0 the subnormal 2^-127; 255 is NaN, and infinite here: both spoil the row alike
+//   mxfp4_ggml   the same for every k, 255 included
+//   nvfp4        an unsigned e4m3 scale for 16 weights, bit 7 ignored, 0x7f is 0
+
+#include "codegen/kernels/decoders/decoders.h"
+#include "codegen/kernels/decoders/nibbles.h"
+
+namespace cortiq::codegen {
+namespace {
+
+const std::vector<int8_t> kDoubledE2m1 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr unsigned kLargest = 12;
+
+class Mxfp4Decoder final : public NibbleHalves {
+public:
+  Mxfp4Decoder(Emit& e, const KernelSpec& spec, formats::R16Format format)
+      : NibbleHalves(e, spec, std::move(format)), ggml_(spec.codec == formats::CodecId::kMXFP4_GGML) {}
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.is_signed = true;
+    g.umax = kLargest;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    return e_.lookup16(e_.table16(kDoubledE2m1), nibbles(r, v, step));
+  }
+  Value scale(const Record& r, unsigned v, unsigned) override {
+    Value k = e_.widen_unsigned(e_.load(e_.narrow(e_.i8_type()), unit(r.at, format_.field("e"), 0, v)));
+    if (!ggml_) {
+      Value power = e_.fmax(e_.bitcast(e_.shl(k, 23), e_.f32()), e_.splat_f32(0x1p-127f));
+      return e_.mul(power, e_.splat_f32(0.5f));
+    }
+    // 2^(k - 128) as the product of two normal powers: k/2 - 64 and the rest.
+    Value half = e_.shr_u(k, 1);
+    Value bias = e_.splat_i32(127 - 64);
+    Value low = e_.bitcast(e_.shl(e_.add(half, bias), 23), e_.f32());
+    Value high = e_.bitcast(e_.shl(e_.add(e_.sub(k, half), bias), 23), e_.f32());
+    return e_.mul(low, high);
+  }
+
+private:
+  bool ggml_;
+};
+
+class Nvfp4Decoder final : public Decoder {
+public:
+  using Decoder::Decoder;
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.block = 64;
+    g.span = 16;
+    g.is_signed = true;
+    g.umax = kLargest;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    const unsigned sub = step / 4, part = step % 4; // dword 2*sub + part % 2, high nibbles for the second half
+    Value bytes = load_bytes(r.at, format_.field("qs"), 2 * sub + part % 2, v);
+    if (part >= 2)
+      bytes = e_.bitcast(e_.shr_u(e_.bitcast(bytes, e_.i16()), 4), e_.i8());
+    return e_.lookup16(e_.table16(kDoubledE2m1), e_.bit_and(bytes, e_.splat_i8(0x0f)));
+  }
+  Value scale(const Record& r, unsigned v, unsigned span) override {
+    Value word = load_words(r.at, format_.field("d"), 0, v);
+    Value code = e_.bit_and(span ? e_.shr_u(word, 8 * span) : word, e_.splat_i32(0x7f));
+    // All ones unless the code is 0x7f.
+    Value keep = e_.sub(e_.shr_u(e_.add(code, e_.splat_i32(1)), 7), e_.splat_i32(1));
+    Value bits = e_.bit_and(e_.shl(code, 20), keep);
+    return e_.mul(e_.bitcast(bits, e_.f32()), e_.splat_f32(0x1p119f)); // rebiased by 2^120, halved
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Decoder> make_mxfp4_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Mxfp4Decoder>(e, spec, std::move(format));
+}
+std::unique_ptr<Decoder> make_nvfp4_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<Nvfp4Decoder>(e, spec, std::move(format));
+}
+
+} // namespace cortiq::codegen
