@@ -11,6 +11,7 @@
 
 #include "formats/artifact/artifact_hash.h"
 #include "formats/checked_math.h"
+#include "formats/file_guard.h"
 #include "formats/quote.h"
 
 namespace cortiq::runtime {
@@ -73,11 +74,13 @@ StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path) {
   if (base == MAP_FAILED)
     return system_error(("cannot map " + name).c_str(), errno);
   out.base_ = static_cast<uint8_t*>(base);
+  formats::watch_mapping(out.base_, out.bytes_, path);
   std::memcpy(&out.header_, out.base_ + formats::kHeaderOffset, sizeof(ArtifactHeader));
   if (Status status = out.check(path); !status.ok())
     return status.with_prefix(name);
   if (Status status = out.map_code(file.fd); !status.ok())
     return status.with_prefix(name);
+  formats::watch_mapping(out.code_, out.code_bytes_, path);
   return out;
 }
 
@@ -139,6 +142,8 @@ const uint8_t* MappedArtifact::code_at(uint64_t file_offset) const {
 }
 
 void MappedArtifact::unmap() {
+  formats::unwatch_mapping(base_);
+  formats::unwatch_mapping(code_);
   if (base_)
     munmap(base_, bytes_);
   if (code_)

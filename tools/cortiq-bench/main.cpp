@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/artifact/artifact_file.h"
+#include "formats/file_guard.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
 #include "tools/cortiq-bench/kernel_bench.h"
@@ -81,6 +82,7 @@ Status run(CLI::App& app, CommandLine& line) {
 } // namespace
 
 int main(int argc, char** argv) {
+  cortiq::formats::install_file_guard("cortiq-bench");
   try {
     CLI::App app("Measures compiled models and single kernels.", "cortiq-bench");
     app.set_version_flag("--version", "cortiq-bench " CORTIQ_VERSION " (artifact schema " +

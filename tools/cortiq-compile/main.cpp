@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <string_view>
 
+#include "formats/file_guard.h"
 #include "tools/cortiq-compile/compile.h"
 #include "tools/cortiq-compile/interpret.h"
 #include "tools/cortiq-compile/options.h"
 
 int main(int argc, char** argv) {
   using namespace cortiq;
+  formats::install_file_guard("cortiq-compile");
   Status status;
   int code = 0;
   if (argc > 1 && std::string_view(argv[1]) == "--interpret") {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "formats/artifact/artifact_file.h"
+#include "formats/file_guard.h"
 #include "tools/cortiq-inspect/modes.h"
 
 namespace {
@@ -133,6 +134,7 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+  cortiq::formats::install_file_guard("cortiq-inspect");
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {

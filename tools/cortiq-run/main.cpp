@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/file_guard.h"
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 #include "runtime/cli/artifact_engine.h"
@@ -76,6 +77,7 @@ int complain(const std::string& sentence, int code) {
 } // namespace
 
 int main(int argc, char** argv) {
+  cortiq::formats::install_file_guard("cortiq-run");
   try {
     RunOptions options;
     const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, "cortiq-run", options);
