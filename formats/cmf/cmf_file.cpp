@@ -147,8 +147,9 @@ Status CmfFile::read_overlay() {
   if (const CmfEnvelope::Section& masks = envelope().masks; masks.size > 0) {
     CORTIQ_ASSIGN_OR_RETURN(masks_, parse_cmf_masks(section(0, masks), arch()));
   }
-  if (const CmfEnvelope::Section& index = envelope().index; index.size > 0)
-    return check_cmf_index(section(0, index));
+  if (const CmfEnvelope::Section& index = envelope().index; index.size > 0) {
+    CORTIQ_ASSIGN_OR_RETURN(index_, parse_cmf_index(section(0, index)));
+  }
   return {};
 }
 

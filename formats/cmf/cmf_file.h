@@ -45,6 +45,8 @@ public:
   std::span<const uint8_t> vocab() const { return section(0, envelope().vocab); }
   /// The masks section, if there is one.
   const std::optional<CmfMasks>& masks() const { return masks_; }
+  /// The sparse index, if there is one: for showing, nothing executes it.
+  const std::optional<std::vector<CmfIndexEntry>>& index() const { return index_; }
 
   /// All tensors: shard by shard, each in directory order. Skills' replacements are among them ("skill.ID.NAME").
   const std::vector<Tensor>& tensors() const { return tensors_; }
@@ -79,6 +81,7 @@ private:
 
   std::vector<Shard> shards_;
   std::optional<CmfMasks> masks_;
+  std::optional<std::vector<CmfIndexEntry>> index_;
   std::vector<Tensor> tensors_;
   std::vector<uint64_t> hashes_;
   std::unordered_map<std::string_view, size_t> by_name_; ///< views into tensors_, which does not change after open

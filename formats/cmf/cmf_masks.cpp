@@ -118,10 +118,11 @@ StatusOr<CmfMasks> parse_cmf_masks(std::span<const uint8_t> section, const CmfAr
   return out;
 }
 
-Status check_cmf_index(std::span<const uint8_t> section) {
+StatusOr<std::vector<CmfIndexEntry>> parse_cmf_index(std::span<const uint8_t> section) {
   if (section.size() < 8)
     return invalid("the index section has " + std::to_string(section.size()) + " bytes, fewer than its 8-byte head");
   const uint32_t entries = load32(section, 0);
+  std::vector<CmfIndexEntry> out;
   uint64_t at = 8;
   for (uint32_t i = 0; i < entries; ++i) {
     const std::string where = "entry " + std::to_string(i) + " of the index section ends past its end";
@@ -129,13 +130,20 @@ Status check_cmf_index(std::span<const uint8_t> section) {
       return invalid(where);
     const uint64_t groups = load32(section, at + 8);
     const uint64_t heads = load32(section, at + 12);
-    at += 16;
-    if (!range_fits(at, 2 * groups + heads, section.size()))
+    if (!range_fits(at + 16, 2 * groups + heads, section.size()))
       return invalid(where);
+    CmfIndexEntry& entry = out.emplace_back();
+    entry.task_id = load32(section, at);
+    entry.layer = load32(section, at + 4);
+    at += 16;
+    for (uint64_t g = 0; g < groups; ++g)
+      entry.groups.push_back(static_cast<uint16_t>(section[at + 2 * g] | section[at + 2 * g + 1] << 8));
+    const std::span<const uint8_t> indices = section.subspan(at + 2 * groups, heads);
+    entry.heads.assign(indices.begin(), indices.end());
     // The padding behind the last entry may be missing: the next range check sees whether anything follows.
     at += ceil_div(2 * groups + heads, 4) * 4;
   }
-  return {};
+  return out;
 }
 
 } // namespace cortiq::formats

@@ -36,7 +36,15 @@ struct CmfMasks {
 /// Reads and checks a masks section; the views point into `section`.
 StatusOr<CmfMasks> parse_cmf_masks(std::span<const uint8_t> section, const CmfArch& arch);
 
-/// Checks that a sparse index section parses (1.10); nothing in it is used.
-Status check_cmf_index(std::span<const uint8_t> section);
+/// One entry of the sparse index (1.10): what a task uses of a layer. The section is shown and never executed.
+struct CmfIndexEntry {
+  uint32_t task_id = 0;
+  uint32_t layer = 0;
+  std::vector<uint16_t> groups; ///< active groups of 32 FFN neurons
+  std::vector<uint8_t> heads;   ///< active heads
+};
+
+/// Reads a sparse index section. Neither ids nor indices are held against the model.
+StatusOr<std::vector<CmfIndexEntry>> parse_cmf_index(std::span<const uint8_t> section);
 
 } // namespace cortiq::formats

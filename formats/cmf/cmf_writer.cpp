@@ -123,7 +123,7 @@ Status CmfWriter::write(const std::string& path) const {
     CORTIQ_ASSIGN_OR_RETURN([[maybe_unused]] const CmfMasks checked, parse_cmf_masks(masks_, parsed.arch));
   }
   if (!index_.empty())
-    CORTIQ_RETURN_IF_ERROR(check_cmf_index(index_));
+    CORTIQ_RETURN_IF_ERROR(parse_cmf_index(index_).status());
   const std::vector<uint8_t> records = directory(offsets);
 
   CmfEnvelope envelope;

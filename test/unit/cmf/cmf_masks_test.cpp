@@ -7,6 +7,7 @@
 namespace cortiq::formats {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 CmfArch sample_arch() {
@@ -61,13 +62,20 @@ TEST(CmfMasks, LengthFollowsTheModel) {
 
 TEST(CmfIndex, MustParse) {
   const std::vector<uint8_t> one = {1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 5, 0, 1, 0};
-  EXPECT_EQ(check_cmf_index(one).message(), "");
-  EXPECT_THAT(check_cmf_index(std::span(one).first(20)).message(), HasSubstr("ends past"));
-  EXPECT_THAT(check_cmf_index(std::span(one).first(26)).message(), HasSubstr("ends past"));
-  EXPECT_THAT(check_cmf_index(std::span(one).first(7)).message(), HasSubstr("8-byte head"));
+  const auto refused = [](std::span<const uint8_t> section) { return parse_cmf_index(section).status().message(); };
+  const StatusOr<std::vector<CmfIndexEntry>> entries = parse_cmf_index(one);
+  ASSERT_TRUE(entries.ok()) << entries.status().message();
+  ASSERT_EQ(entries->size(), 1u);
+  EXPECT_EQ((*entries)[0].task_id, 1u);
+  EXPECT_EQ((*entries)[0].layer, 0u);
+  EXPECT_THAT((*entries)[0].groups, ElementsAre(5));
+  EXPECT_THAT((*entries)[0].heads, ElementsAre(1));
+  EXPECT_THAT(refused(std::span(one).first(20)), HasSubstr("ends past"));
+  EXPECT_THAT(refused(std::span(one).first(26)), HasSubstr("ends past"));
+  EXPECT_THAT(refused(std::span(one).first(7)), HasSubstr("8-byte head"));
   std::vector<uint8_t> many = one;
   many[0] = many[1] = many[2] = many[3] = 0xFF;
-  EXPECT_THAT(check_cmf_index(many).message(), HasSubstr("entry 1"));
+  EXPECT_THAT(refused(many), HasSubstr("entry 1"));
 }
 
 } // namespace
