@@ -9,6 +9,7 @@
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 #include "runtime/loader/load.h"
+#include "tools/cortiq-inspect/runnable.h"
 
 namespace cortiq::inspect {
 namespace {
@@ -107,9 +108,12 @@ std::string plain(const Json& value) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
-void print_text(const std::string& path, const Json& all) {
-  std::printf("%s: artifact schema %u, %llu bytes\n\nmanifest\n", formats::quote(path).c_str(),
+void print_text(const std::string& path, const Json& all, const std::vector<Capability>& runnable) {
+  std::printf("%s: artifact schema %u, %llu bytes\n\nrunnable\n", formats::quote(path).c_str(),
               formats::kArtifactSchemaVersion, all["bytes"].get<unsigned long long>());
+  for (const Capability& capability : runnable)
+    std::printf("  %-8s %s\n", capability.name, describe(capability).c_str());
+  std::printf("\nmanifest\n");
   for (const auto& [key, value] : all["manifest"].items())
     std::printf("  %-16s %s\n", key.c_str(), plain(value).c_str());
   std::printf("\nsections\n");
@@ -141,7 +145,9 @@ Status list_artifact(const std::string& path, bool json) {
   options.check_features = false;
   options.resolve = false;
   CORTIQ_ASSIGN_OR_RETURN(const auto artifact, runtime::load_artifact(path, options));
+  const std::vector<Capability> runnable = capabilities_of_artifact(path);
   const Json all = {{"format", "artifact"},
+                    {"runnable", capabilities_json(runnable)},
                     {"schema", artifact->file.header().schema_version},
                     {"bytes", artifact->file.header().file_bytes},
                     {"manifest", manifest_json(*artifact->manifest)},
@@ -153,7 +159,7 @@ Status list_artifact(const std::string& path, bool json) {
   if (json)
     std::printf("%s\n", dump(all, 1).c_str());
   else
-    print_text(path, all);
+    print_text(path, all, runnable);
   return {};
 }
 

@@ -20,6 +20,9 @@ using formats::Tensor;
 /// Longest text of a metadata value in the listing for people.
 constexpr size_t kLongestValue = 100;
 
+/// Entries shown of a list of objects (masks, skills, segments, lineage, sparse index) in the listing for people.
+constexpr size_t kMostRows = 64;
+
 struct TypeTotal {
   uint64_t tensors = 0;
   uint64_t weights = 0;
@@ -53,6 +56,13 @@ void print_metadata(const Json& value, const std::string& name) {
       print_metadata(inner, name.empty() ? key : name + "." + key);
     return;
   }
+  if (value.is_array() && !value.empty() && value[0].is_object()) {
+    for (size_t i = 0; i < std::min(value.size(), kMostRows); ++i)
+      print_metadata(value[i], name + "[" + std::to_string(i) + "]");
+    if (value.size() > kMostRows)
+      std::printf("  %-42s … (%zu entries)\n", plain(name).c_str(), value.size());
+    return;
+  }
   std::string text = value.is_string() ? value.get_ref<const std::string&>() : dump(value);
   const size_t size = text.size();
   if (size > kLongestValue)
@@ -66,6 +76,9 @@ void print_text(const Listing& listing, const std::vector<Tensor>& tensors) {
               listing.architecture.empty() ? "no architecture" : plain(listing.architecture).c_str(),
               listing.files.size(), listing.files.size() == 1 ? "" : "s",
               static_cast<unsigned long long>(listing.file_bytes));
+  std::printf("\nrunnable\n");
+  for (const Capability& capability : listing.runnable)
+    std::printf("  %-8s %s\n", capability.name, describe(capability).c_str());
   std::printf("\nmetadata\n");
   print_metadata(listing.metadata, "");
   std::printf("\ntensors\n");
@@ -98,8 +111,13 @@ void print_json(const Listing& listing, const std::vector<Tensor>& tensors) {
   Json types = Json::object();
   for (const auto& [type, total] : totals_of(tensors))
     types[type] = {{"tensors", total.tensors}, {"weights", total.weights}, {"bytes", total.bytes}};
-  const Json out = {{"format", listing.format},    {"architecture", listing.architecture}, {"files", listing.files},
-                    {"bytes", listing.file_bytes}, {"metadata", listing.metadata},         {"tensors", std::move(rows)},
+  const Json out = {{"format", listing.format},
+                    {"architecture", listing.architecture},
+                    {"files", listing.files},
+                    {"bytes", listing.file_bytes},
+                    {"runnable", capabilities_json(listing.runnable)},
+                    {"metadata", listing.metadata},
+                    {"tensors", std::move(rows)},
                     {"types", std::move(types)}};
   std::printf("%s\n", dump(out, 1).c_str());
 }
@@ -109,7 +127,8 @@ Status run(const Arguments& arguments) {
     return list_artifact(arguments.file, arguments.has("json"));
   CORTIQ_ASSIGN_OR_RETURN(const ModelFile model, open_model_file(arguments.file));
   const auto* cmf = std::get_if<formats::CmfFile>(&model);
-  const Listing listing = cmf != nullptr ? list_cmf(*cmf) : list_gguf(std::get<formats::GgufFile>(model));
+  Listing listing = cmf != nullptr ? list_cmf(*cmf) : list_gguf(std::get<formats::GgufFile>(model));
+  listing.runnable = capabilities_of(model);
   if (arguments.has("json"))
     print_json(listing, tensors_of(model));
   else

@@ -9,6 +9,7 @@
 
 #include "formats/json.h"
 #include "formats/tensor.h"
+#include "tools/cortiq-inspect/runnable.h"
 
 namespace cortiq::formats {
 class CmfFile;
@@ -23,6 +24,7 @@ struct Listing {
   std::vector<std::string> files;
   uint64_t file_bytes = 0; ///< of all files
   formats::Json metadata;  ///< an object; long arrays are cut (see GGUF) and texts are whole
+  std::vector<Capability> runnable;
 };
 
 Listing list_cmf(const formats::CmfFile& file);
