@@ -92,6 +92,31 @@ TEST(TokenizerTest, CompactFormIsTheSameTokenizer) {
   }
 }
 
+TEST(TokenizerTest, TokensThatShareAnIdKeepTheJsonForm) {
+  // Merges are stored by id: with two tokens under one id they would name the wrong one.
+  const std::string shared =
+      R"({"version":"1.0","added_tokens":[],"model":{"type":"BPE","dropout":null,"unk_token":null,)"
+      R"("vocab":{"a":0,"b":1,"ab":1},"merges":[["a","b"]]}})";
+  auto compact = compact_tokenizer(bytes_of(shared));
+  ASSERT_TRUE(compact.ok()) << compact.status().message();
+  EXPECT_EQ(std::string(compact->begin(), compact->end()), shared);
+  auto loaded = Tokenizer::from_bytes(*compact);
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+}
+
+TEST(TokenizerTest, LeavesDropoutToTraining) {
+  std::string json = tiny_tokenizer_json();
+  const size_t at = json.find("\"dropout\":null");
+  ASSERT_NE(at, std::string::npos);
+  json.replace(at, 14, "\"dropout\":0.9");
+  for (const auto& form : {std::vector<uint8_t>(json.begin(), json.end()), *compact_tokenizer(bytes_of(json))}) {
+    auto tokenizer = Tokenizer::from_bytes(form);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    for (int i = 0; i < 20; ++i)
+      EXPECT_THAT(*tokenizer->encode("hello"), ElementsAre(kTinyHello));
+  }
+}
+
 TEST(TokenizerTest, DamagedCompactFormIsRefusedOrHarmless) {
   std::vector<uint8_t> compact = *compact_tokenizer(bytes_of(tiny_tokenizer_json()));
   for (size_t length = 0; length < compact.size(); length += 7)

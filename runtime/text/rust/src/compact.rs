@@ -42,6 +42,7 @@ pub fn pack(json: &[u8]) -> Result<Option<Vec<u8>>> {
     if vocab.values().any(|id| id.as_u64().is_none_or(|id| id >= 2 * vocab.len() as u64)) {
         return Ok(None); // too sparse for tables by id
     }
+    let mut taken = vec![false; 2 * vocab.len()];
     let rest = serde_json::to_vec(&root).map_err(describe)?;
     put(&mut out, rest.len())?;
     out.extend_from_slice(&rest);
@@ -49,6 +50,9 @@ pub fn pack(json: &[u8]) -> Result<Option<Vec<u8>>> {
     for (token, id) in &vocab {
         let id = id.as_u64().and_then(|id| u32::try_from(id).ok());
         let id = id.ok_or_else(|| format!("the id of token {token:?} is not a 32-bit number"))?;
+        if std::mem::replace(&mut taken[id as usize], true) {
+            return Ok(None); // merges by id need one token an id
+        }
         ids.insert(token, id);
         put(&mut out, id as usize)?;
         put(&mut out, token.len())?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tokenizers::tokenizer::pre_tokenizer::OffsetType;
-use tokenizers::{AddedVocabulary, Model, PostProcessor, PreTokenizedString, PreTokenizer, Tokenizer};
+use tokenizers::{AddedVocabulary, Model, ModelWrapper, PostProcessor, PreTokenizedString, PreTokenizer, Tokenizer};
 
 use crate::Result;
 use crate::compact;
@@ -64,6 +64,14 @@ impl TextTokenizer {
         // What the model can hold is the runtime's affair; nothing is cut or padded in silence.
         inner.with_truncation(None).map_err(describe)?;
         inner.with_padding(None);
+        // Dropout is for training: with it the same text would get other ids each time.
+        if let ModelWrapper::BPE(bpe) = inner.get_model()
+            && bpe.dropout.is_some()
+        {
+            let mut steady = bpe.clone();
+            steady.dropout = None;
+            inner.with_model(ModelWrapper::BPE(steady));
+        }
         let mut plain_added = inner.get_added_vocabulary().clone();
         plain_added.set_encode_special_tokens(true);
         let added = inner.get_added_vocabulary().get_added_tokens_decoder();
