@@ -117,6 +117,43 @@ TEST(TokenizerTest, LeavesDropoutToTraining) {
   }
 }
 
+TEST(TokenizerTest, StagesThatMultiplyTheTextAreRefused) {
+  // Each would turn a word into gigabytes, some of them while the tokenizer is still being loaded.
+  const std::string replace = R"({"type":"Replace","pattern":{"String":"a"},"content":"aaaaaaaaaaaaaaaaaaaa"})";
+  const auto sequence = [](const std::string& list, const std::string& stage, int count) {
+    std::string out = "{\"type\":\"Sequence\",\"" + list + "\":[" + stage;
+    for (int i = 1; i < count; ++i)
+      out += "," + stage;
+    return out + "]}";
+  };
+  const std::string nothing =
+      R"({"type":"Replace","pattern":{"Regex":"x*"},"content":")" + std::string(5000, 'y') + "\"}";
+  const std::string untyped = R"({"normalizers":[{"prepend":")" + std::string(100, 'p') + R"("},{"prepend":")" +
+                              std::string(100, 'p') + R"("}]})";
+  const std::pair<const char*, std::string> cases[] = {
+      {"normalizer", sequence("normalizers", replace, 8)},
+      {"normalizer", sequence("normalizers", sequence("normalizers", replace, 2), 4)},
+      {"normalizer", nothing},
+      {"normalizer", untyped},
+      {"normalizer", sequence("normalizers", R"({"type":"NFKD"})", 40)},
+      {"pre_tokenizer",
+       sequence("pretokenizers", R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true})", 40)},
+      {"decoder", sequence("decoders", replace, 8)},
+  };
+  for (const auto& [part, stage] : cases) {
+    const std::string json = R"({"version":"1.0","added_tokens":[],")" + std::string(part) + "\":" + stage +
+                             R"(,"model":{"type":"BPE","vocab":{"a":0},"merges":[]}})";
+    const std::string compact_form = std::string("CQTOK\x01\r\n", 8);
+    auto tokenizer = Tokenizer::from_bytes(bytes_of(json));
+    ASSERT_FALSE(tokenizer.ok()) << json;
+    EXPECT_THAT(tokenizer.status().message(), HasSubstr("times as long")) << json;
+    const auto compact = compact_tokenizer(bytes_of(json));
+    ASSERT_TRUE(compact.ok());
+    ASSERT_TRUE(std::equal(compact_form.begin(), compact_form.end(), compact->begin()));
+    EXPECT_THAT(Tokenizer::from_bytes(*compact).status().message(), HasSubstr("times as long")) << json;
+  }
+}
+
 TEST(TokenizerTest, DamagedCompactFormIsRefusedOrHarmless) {
   std::vector<uint8_t> compact = *compact_tokenizer(bytes_of(tiny_tokenizer_json()));
   for (size_t length = 0; length < compact.size(); length += 7)

@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 use tokenizers::models::bpe::BPE;
 use tokenizers::{ModelWrapper, Tokenizer};
 
-use crate::Result;
 use crate::tokenizer::describe;
+use crate::{Result, growth};
 
 const MAGIC: &[u8; 8] = b"CQTOK\x01\r\n";
 
@@ -105,6 +105,7 @@ pub fn unpack(bytes: &[u8]) -> Result<(Tokenizer, &[u8])> {
         merges.push((side()?, side()?));
     }
     let mut root: Json = serde_json::from_slice(rest).map_err(describe)?;
+    growth::check(&root["normalizer"], &root["pre_tokenizer"], &root["decoder"])?;
     let added = root.as_object_mut().and_then(|root| root.remove("added_tokens"));
     let settings: BpeSettings = serde_json::from_value(root["model"].clone()).map_err(describe)?;
     let mut inner: Tokenizer = serde_json::from_value(root).map_err(describe)?;

@@ -6,6 +6,7 @@
 mod abi;
 mod chat;
 mod compact;
+mod growth;
 mod pieces;
 mod stream;
 mod template;

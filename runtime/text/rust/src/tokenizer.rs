@@ -9,6 +9,7 @@ use tokenizers::{AddedVocabulary, Model, ModelWrapper, PostProcessor, PreTokeniz
 
 use crate::Result;
 use crate::compact;
+use crate::growth;
 use crate::pieces::PieceDecoder;
 
 /// The parts of a tokenizer.json that are looked at beside the library's own reading of it.
@@ -16,6 +17,10 @@ use crate::pieces::PieceDecoder;
 struct Outline {
     #[serde(default)]
     added_tokens: Vec<AddedEntry>,
+    #[serde(default)]
+    normalizer: Json,
+    #[serde(default)]
+    pre_tokenizer: Json,
     #[serde(default)]
     decoder: Json,
 }
@@ -44,6 +49,7 @@ impl TextTokenizer {
             (inner, outline)
         } else {
             let outline: Outline = serde_json::from_slice(bytes).map_err(describe)?;
+            growth::check(&outline.normalizer, &outline.pre_tokenizer, &outline.decoder)?;
             let inner = Tokenizer::from_bytes(bytes).map_err(describe)?;
             (inner, outline)
         };
