@@ -1,0 +1,34 @@
+#pragma once
+
+// A tensor of the result as rows, taken from wherever the source has them.
+
+#include <atomic>
+
+#include "formats/encode/keep.h"
+#include "formats/encode/row_source.h"
+#include "tools/cortiq-convert/source_model.h"
+
+namespace cortiq::convert {
+
+/// Vectors are one row. Values are decoded as they are read; bytes() is for matrices whose rows are bytes at a stretch.
+class TensorRows : public formats::RowSource, public formats::ByteRows {
+public:
+  explicit TensorRows(const SourceTensor& source);
+
+  uint64_t rows() const override { return rows_; }
+  uint64_t cols() const override { return cols_; }
+  void read(uint64_t row, float* out) const override;
+  const uint8_t* bytes(uint64_t row) const override;
+
+  /// Whether read() has met a value that is not finite.
+  bool met_nonfinite() const { return nonfinite_; }
+
+private:
+  uint64_t source_index(uint64_t index) const;
+
+  const SourceTensor& source_;
+  uint64_t rows_, cols_;
+  mutable std::atomic<bool> nonfinite_ = false;
+};
+
+} // namespace cortiq::convert
