@@ -290,7 +290,7 @@ private:
       c_.db(with);
   }
 
-  /// Largest first, so that padding between them is none.
+  /// Those of the strictest alignment first, so that vectors need no padding between them.
   void place_constants() {
     std::vector<int32_t> used;
     for (size_t number = 0; number < constant_labels_.size(); ++number)
@@ -299,10 +299,11 @@ private:
     if (used.empty())
       return;
     std::sort(used.begin(), used.end(), [&](int32_t a, int32_t b) {
-      return std::pair(pool_.bytes(b).size(), a) < std::pair(pool_.bytes(a).size(), b);
+      return std::pair(pool_.alignment(b), a) < std::pair(pool_.alignment(a), b);
     });
     pad(kAlignment, 0xCC); // int3: never run
     for (int32_t number : used) {
+      pad(pool_.alignment(number), 0);
       c_.L(*constant_labels_[number]);
       for (uint8_t byte : pool_.bytes(number))
         c_.db(byte);
@@ -348,8 +349,8 @@ StatusOr<MachineCode> emit(const MachineFunction& function, const Allocation& al
   size_t bound = 4096;
   for (const Instruction& instruction : function.code)
     bound += 15 * (8 + 3 * instruction.moves.size()) + kLoopAlignment;
-  for (const VRegInfo& info : function.vregs)
-    bound += info.constant >= 0 ? 64 : 0;
+  for (int32_t number = 0; number < pool.size(); ++number)
+    bound += pool.bytes(number).size() + kAlignment;
   std::vector<uint8_t> memory(bound);
   return Emitter(function, allocation, pool, features, options, memory).run(memory);
 }

@@ -39,6 +39,23 @@ struct OpSelectors {
     return {};
   }
 
+  static Status read_index(Selector& s, mlir::Operation* op) {
+    auto read = llvm::cast<vec::ReadIndexOp>(op);
+    const MemRef at = s.memory(read.getPtr(), static_cast<int64_t>(read.getOffset()));
+    s.regs_[read.getResult()] = s.add({.rules = s.row("mov_load4"), .bits = 64, .def = s.new_scalar(), .mem = at});
+    return {};
+  }
+
+  static Status table_address(Selector& s, mlir::Operation* op) {
+    constexpr size_t kTableAlignment = 64;
+    auto table = llvm::cast<vec::TableOp>(op);
+    const llvm::ArrayRef<char> bytes = table.getBytes();
+    const int32_t number = s.pool_.add({bytes.begin(), bytes.end()}, kTableAlignment);
+    s.regs_[table.getResult()] =
+        s.add({.rules = s.row("lea"), .bits = 64, .def = s.new_scalar(), .mem = {.constant = number}});
+    return {};
+  }
+
   static Status ptr_offset(Selector& s, mlir::Operation* op) {
     s.select_ptr_offset(llvm::cast<vec::PtrOffsetOp>(op));
     return {};
@@ -331,11 +348,13 @@ struct OpSelectors {
         {"vec.prefetch", prefetch},
         {"vec.ptr_add", nothing},
         {"vec.ptr_offset", ptr_offset},
+        {"vec.read_index", read_index},
         {"vec.reduce_add", reduce_add},
         {"vec.shl", shift<vec::ShlOp>},
         {"vec.shr_s", shift<vec::ShrSOp>},
         {"vec.shr_u", shift<vec::ShrUOp>},
         {"vec.store", store},
+        {"vec.table", table_address},
     };
     return rows;
   }

@@ -139,6 +139,40 @@ class Vec_LoadField<string mnemonic, Type type, string what> : Vec_Op<mnemonic, 
 def Vec_LoadPtrOp : Vec_LoadField<"load_ptr", Vec_PtrType, "a pointer">;
 def Vec_LoadIndexOp : Vec_LoadField<"load_index", Index, "a 64-bit count or stride">;
 
+def Vec_ReadIndexOp : Vec_Op<"read_index", [MemoryEffects<[MemRead]>]> {
+  let summary = "an index from 32 bits of memory";
+  let description = [{
+    Reads the unsigned 32-bit number at `ptr + offset` bytes: a count or a position that the data states.
+
+    ```mlir
+    %n = vec.read_index %p[4]
+    ```
+  }];
+  let arguments = (ins Vec_PtrType:$ptr, I64Attr:$offset);
+  let results = (outs Index:$result);
+  let assemblyFormat = "$ptr `[` $offset `]` attr-dict";
+}
+
+def Vec_TableOp : Vec_Op<"table", [Pure]> {
+  let summary = "the address of constant data beside the code";
+  let description = [{
+    The entries stand in memory one behind the other, lowest byte first, from a multiple of 64 bytes on. They are there
+    to be read: nothing may be stored to the address. What has one value only is no table, but a `vec.constant`.
+
+    ```mlir
+    %squares = vec.table dense<[0, 1, 4, 9]> : tensor<4xi16>
+    ```
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Vec_PtrType:$result);
+  let assemblyFormat = "$value attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The entries as they stand in memory; lives as long as the context.
+    ::llvm::ArrayRef<char> getBytes();
+  }];
+}
+
 def Vec_PtrAddOp : Vec_Op<"ptr_add", [Pure, SameOperandsAndResultType]> {
   let summary = "a pointer plus a constant number of bytes";
   let description = [{
@@ -359,6 +393,16 @@ def Vec_AndNotOp : Vec_Binary<"and_not", Vec_IntVector, "bitwise and with the fi
 def Vec_ShlOp : Vec_Shift<"shl", "shifts each lane left by a constant">;
 def Vec_ShrUOp : Vec_Shift<"shr_u", "shifts each lane right by a constant, zeros coming in">;
 def Vec_ShrSOp : Vec_Shift<"shr_s", "shifts each lane right by a constant, the sign coming in">;
+
+def Vec_ShrVOp : Vec_Binary<"shr_v", Vec_I32Vector, "shifts each lane right by its own amount, zeros coming in"> {
+  let description = [{
+    Amounts are unsigned; from 32 on the lane becomes 0.
+
+    ```mlir
+    %r = vec.shr_v %v, %amounts : vector<8xi32>
+    ```
+  }];
+}
 
 def Vec_AddOp : Vec_Binary<"add", Vec_AddVector, "lane sums; integers wrap", [Commutative]> {
   let description = [{

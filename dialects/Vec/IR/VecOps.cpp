@@ -212,6 +212,20 @@ LogicalResult LoadIndexOp::verify() {
   return verifyField(*this, getPtr(), getOffset());
 }
 
+ArrayRef<char> TableOp::getBytes() {
+  return cast<DenseElementsAttr>(getValue()).getRawData();
+}
+
+LogicalResult TableOp::verify() {
+  auto entries = dyn_cast<DenseIntElementsAttr>(getValue());
+  const unsigned bits = entries ? entries.getElementType().getIntOrFloatBitWidth() : 0;
+  if (!entries || entries.getType().getRank() != 1 || (bits != 8 && bits != 16 && bits != 32 && bits != 64))
+    return emitOpError("takes a dense list of i8, i16, i32 or i64 entries");
+  if (entries.isSplat())
+    return emitOpError("has one value only; a vec.constant serves");
+  return success();
+}
+
 OpFoldResult PtrAddOp::fold(FoldAdaptor) {
   if (getOffset() == 0)
     return getPtr();

@@ -133,6 +133,14 @@ struct Right {
   }
 };
 
+void shiftByLanes(mlir::Operation* op, Frame& frame) {
+  const Datum value = frame.lookup(op->getOperand(0)), amounts = frame.lookup(op->getOperand(1));
+  Datum result;
+  for (size_t i = 0; i < lanesOf(op->getResult(0)); ++i)
+    result.set<uint32_t>(i, amounts.get<uint32_t>(i) < 32 ? value.get<uint32_t>(i) >> amounts.get<uint32_t>(i) : 0);
+  frame[op->getResult(0)] = result;
+}
+
 template <class T>
 void absLanes(const Datum& from, Datum& to, size_t lanes) {
   for (size_t i = 0; i < lanes; ++i) {
@@ -321,6 +329,7 @@ void cortiq::vec::interp::addLaneOps(OpTable& table) {
   table["vec.shl"] = shift<ShlOp, uint16_t, uint32_t, Left>;
   table["vec.shr_s"] = shift<ShrSOp, int16_t, int32_t, Right>;
   table["vec.shr_u"] = shift<ShrUOp, uint16_t, uint32_t, Right>;
+  table["vec.shr_v"] = shiftByLanes;
   table["vec.sign"] = binary<Sign>;
   table["vec.sub"] = binary<Sub>;
   table["vec.xor"] = binary<Xor>;

@@ -37,6 +37,17 @@ void ptrOffset(mlir::Operation* op, Frame& frame) {
   frame[offset.getResult()] = value;
 }
 
+void readIndex(mlir::Operation* op, Frame& frame) {
+  auto read = llvm::cast<ReadIndexOp>(op);
+  uint32_t number = 0;
+  std::memcpy(&number, address(frame, read.getPtr(), read.getOffset()), 4);
+  frame[read.getResult()].set<uint64_t>(0, number);
+}
+
+void tableAddress(mlir::Operation* op, Frame& frame) {
+  frame[op->getResult(0)].set<const char*>(0, llvm::cast<TableOp>(op).getBytes().data());
+}
+
 void load(mlir::Operation* op, Frame& frame) {
   auto load = llvm::cast<LoadOp>(op);
   const size_t lanes = load.getLanes().value_or(lanesOf(load));
@@ -89,5 +100,7 @@ void cortiq::vec::interp::addMemoryOps(OpTable& table) {
   table["vec.prefetch"] = prefetch;
   table["vec.ptr_add"] = ptrAdd;
   table["vec.ptr_offset"] = ptrOffset;
+  table["vec.read_index"] = readIndex;
   table["vec.store"] = store;
+  table["vec.table"] = tableAddress;
 }

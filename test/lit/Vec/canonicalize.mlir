@@ -49,3 +49,25 @@ vec.kernel @invariants(%args: !vec.ptr) {
     vec.store %w, %q[0] : vector<32xi8>
   }
 }
+
+// A table is found once, before the loop.
+// CHECK-LABEL: vec.kernel @tables
+vec.kernel @tables(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %n = vec.load_index %args[24]
+  %lo = vec.index 0
+  // CHECK: %[[T:.*]] = vec.table
+  // CHECK-NOT: vec.table
+  // CHECK: vec.loop
+  // CHECK: vec.gather %[[T]][0]
+  // CHECK: vec.gather %[[T]][2]
+  vec.loop %i = %lo to %n step 1 {
+    %v = vec.load %p[0] : vector<8xi32>
+    %t = vec.table dense<[1, 2, 3, 4]> : tensor<4xi16>
+    %u = vec.table dense<[1, 2, 3, 4]> : tensor<4xi16>
+    %a = vec.gather %t[0], %v * 2 : vector<8xi32> -> vector<8xi32>
+    %b = vec.gather %u[2], %v * 2 : vector<8xi32> -> vector<8xi32>
+    %w = vec.add %a, %b : vector<8xi32>
+    vec.store %w, %p[0] : vector<8xi32>
+  }
+}

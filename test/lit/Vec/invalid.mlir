@@ -182,3 +182,24 @@ vec.kernel @yields(%args: !vec.ptr) {
     vec.yield %i : index
   }
 }
+
+// -----
+
+vec.kernel @float_table(%args: !vec.ptr) {
+  // expected-error @+1 {{takes a dense list of i8, i16, i32 or i64 entries}}
+  %t = vec.table dense<[1.0, 2.0]> : tensor<2xf32>
+}
+
+// -----
+
+vec.kernel @square_table(%args: !vec.ptr) {
+  // expected-error @+1 {{takes a dense list of i8, i16, i32 or i64 entries}}
+  %t = vec.table dense<[[1, 2], [3, 4]]> : tensor<2x2xi8>
+}
+
+// -----
+
+vec.kernel @equal_table(%args: !vec.ptr) {
+  // expected-error @+1 {{has one value only; a vec.constant serves}}
+  %t = vec.table dense<7> : tensor<16xi8>
+}

@@ -18,6 +18,10 @@ vec.kernel @memory(%args: !vec.ptr) attributes {isa = "x86-64-v3"} {
   %s = vec.load_splat %p[4] : vector<8xi32>
   // CHECK: vec.gather %[[P]][8], %{{.*}} * 4 : vector<8xi32> -> vector<8xf32>
   %g = vec.gather %p[8], %s * 4 : vector<8xi32> -> vector<8xf32>
+  // CHECK: vec.read_index %[[P]][4]
+  %m = vec.read_index %p[4]
+  // CHECK: vec.table dense<[0, 1, 4, 9]> : tensor<4xi16>
+  %squares = vec.table dense<[0, 1, 4, 9]> : tensor<4xi16>
   // CHECK: vec.prefetch %[[P]][512]
   vec.prefetch %p[512]
   // CHECK: vec.store %{{.*}}, %[[P]][0] : vector<8xf32>
@@ -50,6 +54,9 @@ vec.kernel @lanes(%args: !vec.ptr) {
   %5 = vec.shr_u %h, 4 : vector<16xi16>
   // CHECK: vec.shr_s %{{.*}}, 15 : vector<16xi16>
   %6 = vec.shr_s %h, 15 : vector<16xi16>
+  // CHECK: vec.shr_v %{{.*}}, %{{.*}} : vector<8xi32>
+  %v = vec.bitcast %w : vector<32xi8> to vector<8xi32>
+  %17 = vec.shr_v %v, %v : vector<8xi32>
   // CHECK: vec.add %{{.*}}, %{{.*}} : vector<16xi16>
   %7 = vec.add %4, %5 : vector<16xi16>
   // CHECK: vec.sub

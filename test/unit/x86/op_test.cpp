@@ -37,6 +37,7 @@ const OpRow kRows[] = {
     {"shr_u_i32", "vec.shr_u %a, 1", {"i32", "i32", "i32"}, 1, "i32", "R"},
     {"shr_s_i16", "vec.shr_s %a, 15", {"i16", "i16", "i16"}, 1, "i16", "R"},
     {"shr_s_i32", "vec.shr_s %a, 7", {"i32", "i32", "i32"}, 1, "i32", "R"},
+    {"shr_v", "vec.shr_v %a, %b", {"i32", "i32", "i32"}, 1, "i32", "R"},
     {"add_i8", "vec.add %a, %b", {"i8", "i8", "i8"}, 1, "i8", "R"},
     {"add_i16", "vec.add %a, %b", {"i16", "i16", "i16"}, 1, "i16", "R"},
     {"add_i32", "vec.add %a, %b", {"i32", "i32", "i32"}, 1, "i32", "R"},
@@ -132,6 +133,11 @@ TEST(X86Ops, EveryOpAtEveryWidth) {
         for (int round = 0; round < 20; ++round) {
           fill(random, row.operand[0], in0.bytes());
           fill(random, row.operand[0], in1.bytes());
+          if (std::string(row.name) == "shr_v") // half of the amounts within the lane's 32 bits
+            for (size_t at = 0; at < in1.size(); at += 4) {
+              const uint32_t amount = random() % 64;
+              std::memcpy(in1.data() + at, &amount, 4);
+            }
           ASSERT_EQ(testing::compare_with_interpreter(parsed.kernel, target, in0, in1, bits / 8, 0, 0), "")
               << row.name << " at " << bits << " bits on " << target;
           ++ran;
@@ -198,6 +204,65 @@ TEST(X86Ops, SplatsAndGathersReadTheirLanesOnly) {
       }
       ASSERT_EQ(testing::compare_with_interpreter(parsed.kernel, target, in0, in1, bits / 8, 0, 0), "")
           << "gather at " << bits << " on " << target;
+    }
+  }
+}
+
+TEST(X86Ops, TablesStandBesideTheCode) {
+  // One of three bytes, one of a vector constant's bytes, and one of two pages, whose last entry is read.
+  std::string pages;
+  for (int i = 0; i < 2048; ++i)
+    pages += (i ? ", " : "") + std::to_string(i * 1001);
+  std::mt19937 random(4);
+  for (const char* target : kTargets) {
+    if (!testing::missing_for(target).empty())
+      continue;
+    auto parsed = testing::parse_kernel(
+        head("tables") +
+        "  %i = vec.load %p[0] : vector<8xi32>\n  %small = vec.table dense<[7, 8, 9]> : tensor<3xi8>\n" +
+        "  %same = vec.table dense<[1, 2, 3, 4, 5, 6, 7, 8]> : tensor<8xi32>\n"
+        "  %again = vec.table dense<[1, 2, 3, 4, 5, 6, 7, 8]> : tensor<8xi32>\n"
+        "  %large = vec.table dense<[" +
+        pages +
+        "]> : tensor<2048xi32>\n"
+        "  %c = vec.constant dense<[1, 2, 3, 4, 5, 6, 7, 8]> : vector<8xi32>\n"
+        "  %a = vec.gather %large[0], %i * 4 : vector<8xi32> -> vector<8xi32>\n"
+        "  %b = vec.load %same[0] : vector<8xi32>\n  %d = vec.load %again[4] {lanes = 7 : i64} : vector<8xi32>\n"
+        "  %e = vec.load %small[0] {lanes = 3 : i64} : vector<8xi8>\n  %f = vec.add %a, %c : vector<8xi32>\n"
+        "  vec.store %f, %o[0] : vector<8xi32>\n  vec.store %b, %o[32] : vector<8xi32>\n"
+        "  vec.store %d, %o[64] : vector<8xi32>\n  vec.store %e, %o[96] : vector<8xi8>\n}\n");
+    ASSERT_TRUE(parsed.kernel);
+    GuardedBuffer in0(32), in1(1);
+    for (size_t at = 0; at < in0.size(); at += 4) {
+      const int32_t index = at == 0 ? 2047 : static_cast<int32_t>(random() % 2048);
+      std::memcpy(in0.data() + at, &index, 4);
+    }
+    ASSERT_EQ(testing::compare_with_interpreter(parsed.kernel, target, in0, in1, 104, 0, 0), "") << target;
+    auto code = codegen::emit_x86(parsed.kernel, *codegen::x86_target(target));
+    ASSERT_TRUE(code.ok());
+    // The constant and the tables equal to it share their 32 bytes.
+    EXPECT_EQ(code->bytes.size(), (code->code_bytes + 63) / 64 * 64 + 8192 + 64 + 64) << target;
+  }
+}
+
+TEST(X86Ops, AnIndexIsReadFromMemory) {
+  for (const char* target : kTargets) {
+    if (!testing::missing_for(target).empty())
+      continue;
+    auto parsed =
+        testing::parse_kernel(head("read_index") + "  %n = vec.read_index %p[4]\n  %lo = vec.index 0\n"
+                                                   "  %one = vec.constant dense<1> : vector<4xi32>\n"
+                                                   "  %zero = vec.constant dense<0> : vector<4xi32>\n"
+                                                   "  %sum = vec.loop %i = %lo to %n step 1 iter_args(%a = %zero) -> "
+                                                   "(vector<4xi32>) {\n    %next = vec.add %a, %one : vector<4xi32>\n"
+                                                   "    vec.yield %next : vector<4xi32>\n  }\n"
+                                                   "  vec.store %sum, %o[0] : vector<4xi32>\n}\n");
+    ASSERT_TRUE(parsed.kernel);
+    GuardedBuffer in0(8), in1(1);
+    for (const uint32_t count : {0u, 1u, 1000u, 70000u}) {
+      const uint32_t words[2] = {~0u, count};
+      std::memcpy(in0.data(), words, 8);
+      ASSERT_EQ(testing::compare_with_interpreter(parsed.kernel, target, in0, in1, 16, 0, 0), "") << target;
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include "mlir/IR/Builders.h"
 #include <cstring>
+#include <numeric>
 #include <random>
 
 namespace cortiq::testing {
@@ -152,7 +153,7 @@ private:
     case 4:
       return SHIFT(ShlOp);
     case 5:
-      return SHIFT(ShrUOp);
+      return pick(3) == 0 ? BINARY(ShrVOp, i32) : SHIFT(ShrUOp);
     case 6:
       return SHIFT(ShrSOp);
     case 7:
@@ -231,7 +232,10 @@ private:
     case 31: {
       // Indices within 0 to 255, times 4: inside the first input.
       const Value index = builder_.create<AndOp>(loc(), any(i32), builder_.create<ConstantOp>(loc(), i32, 255));
-      keep(builder_.create<GatherOp>(loc(), i32, inputs_[0], static_cast<int64_t>(pick(64)), index, 4));
+      if (pick(3) == 0)
+        keep(builder_.create<GatherOp>(loc(), i32, table(), 0, index, 2));
+      else
+        keep(builder_.create<GatherOp>(loc(), i32, inputs_[0], static_cast<int64_t>(pick(64)), index, 4));
       return;
     }
     case 32:
@@ -247,6 +251,14 @@ private:
     }
 #undef BINARY
 #undef SHIFT
+  }
+
+  /// One of a few tables that an index within 0 to 255, times 2, stays inside.
+  Value table() {
+    llvm::SmallVector<int16_t> entries(260 + pick(3));
+    std::iota(entries.begin(), entries.end(), int16_t{7});
+    const auto type = mlir::RankedTensorType::get({static_cast<int64_t>(entries.size())}, i(16));
+    return builder_.create<TableOp>(loc(), mlir::DenseElementsAttr::get(type, llvm::ArrayRef<int16_t>(entries)));
   }
 
   Value bound(int64_t below) {
