@@ -38,12 +38,21 @@ private:
   std::string message_;
 };
 
-inline Status invalid(std::string message) { return {StatusCode::kInvalid, std::move(message)}; }
-inline Status unsupported(std::string message) { return {StatusCode::kUnsupported, std::move(message)}; }
-inline Status io_error(std::string message) { return {StatusCode::kIo, std::move(message)}; }
-inline Status internal_error(std::string message) { return {StatusCode::kInternal, std::move(message)}; }
+inline Status invalid(std::string message) {
+  return {StatusCode::kInvalid, std::move(message)};
+}
+inline Status unsupported(std::string message) {
+  return {StatusCode::kUnsupported, std::move(message)};
+}
+inline Status io_error(std::string message) {
+  return {StatusCode::kIo, std::move(message)};
+}
+inline Status internal_error(std::string message) {
+  return {StatusCode::kInternal, std::move(message)};
+}
 
-/// The exit code of a tool that ends with this status: 0, 2 for anything wrong with the input or the machine, 1 for bugs.
+/// The exit code of a tool that ends with this status: 0, 2 for anything wrong with the input or the machine, 1 for
+/// bugs.
 inline int exit_code(const Status& status) {
   if (status.ok())
     return 0;
@@ -55,7 +64,9 @@ template <class T>
 class [[nodiscard]] StatusOr {
 public:
   StatusOr(T value) : value_(std::move(value)) {}
-  StatusOr(Status status) : status_(std::move(status)) { assert(!status_.ok() && "a StatusOr without value needs a failure"); }
+  StatusOr(Status status) : status_(std::move(status)) {
+    assert(!status_.ok() && "a StatusOr without value needs a failure");
+  }
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
@@ -78,7 +89,7 @@ private:
 /// Returns the failure of `expr` from the enclosing function.
 #define CORTIQ_RETURN_IF_ERROR(expr)                                                                                   \
   do {                                                                                                                 \
-    if (::cortiq::Status cortiq_status_ = (expr); !cortiq_status_.ok())                                               \
+    if (::cortiq::Status cortiq_status_ = (expr); !cortiq_status_.ok())                                                \
       return cortiq_status_;                                                                                           \
   } while (false)
 

@@ -66,7 +66,7 @@ private:
 
   uint64_t groups_an_item(const StepShape& shape) const {
     if (shape.threads == 1 && shape.count <= 4)
-      return groups(); // nobody to share with, and no tile passes twice
+      return groups();                                               // nobody to share with, and no tile passes twice
     const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
     const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / group_bytes);
     const uint64_t by_workers = std::max<uint64_t>(1, groups() / (kItemsPerWorker * shape.threads));

@@ -2,7 +2,7 @@
 // scale goes with them.
 //   mxfp4        scale 2^(k - 127), k = 0 the subnormal 2^-127; 255 is NaN, and infinite here: both spoil the row alike
 //   mxfp4_ggml   the same for every k, 255 included
-//   nvfp4        an unsigned e4m3 scale for 16 weights, bit 7 ignored, 0x7f is 0
+//   nvfp4        an unsigned e4m3 scale for 16 weights, bit 7 ignored, 0x7f (but not 0xff) is 0
 
 #include "codegen/kernels/decoders/decoders.h"
 #include "codegen/kernels/decoders/nibbles.h"
@@ -66,10 +66,12 @@ public:
   }
   Value scale(const Record& r, unsigned v, unsigned span) override {
     Value word = load_words(r.at, format_.field("d"), 0, v);
-    Value code = e_.bit_and(span ? e_.shr_u(word, 8 * span) : word, e_.splat_i32(0x7f));
-    // All ones unless the code is 0x7f.
-    Value keep = e_.sub(e_.shr_u(e_.add(code, e_.splat_i32(1)), 7), e_.splat_i32(1));
-    Value bits = e_.bit_and(e_.shl(code, 20), keep);
+    Value byte = e_.bit_and(span ? e_.shr_u(word, 8 * span) : word, e_.splat_i32(0xff));
+    Value one = e_.splat_i32(1);
+    // 1 for 0x7f alone: adding one carries into bit 7, and bit 7 was clear.
+    Value is_zero = e_.bit_and(e_.shr_u(e_.add(byte, one), 7), e_.bit_xor(e_.shr_u(byte, 7), one));
+    Value keep = e_.sub(is_zero, one); // all ones, or 0 for 0x7f
+    Value bits = e_.bit_and(e_.shl(e_.bit_and(byte, e_.splat_i32(0x7f)), 20), keep);
     return e_.mul(e_.bitcast(bits, e_.f32()), e_.splat_f32(0x1p119f)); // rebiased by 2^120, halved
   }
 };
