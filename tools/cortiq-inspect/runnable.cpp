@@ -57,12 +57,12 @@ struct ChildEnd {
   std::string messages;
 };
 
-/// Lets the compiler read the model as far as resolved kernel calls. No weight is packed and nothing is written.
+/// Lets the compiler do everything up to machine code. No weight is packed and nothing is written.
 StatusOr<ChildEnd> try_compile(const std::string& program, const std::string& path) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return io_error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  std::string name = program, emit = "--emit=kernel", end_of_options = "--", file = path;
+  std::string name = program, emit = "--emit=asm", end_of_options = "--", file = path;
   char* argv[] = {name.data(), emit.data(), end_of_options.data(), file.data(), nullptr};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
