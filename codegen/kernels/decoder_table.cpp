@@ -33,6 +33,10 @@ constexpr DecoderRow kDecoders[] = {
     {CodecId::kQ2_0_G128, make_two_bit_decoder}, {CodecId::kG8_0, make_g8_0_decoder},
     {CodecId::kTQ1_0, make_ternary_decoder},     {CodecId::kPTQ1_0, make_ternary_decoder},
     {CodecId::kSTQ1_0, make_stq1_0_decoder},     {CodecId::kIQ4_XS, make_iq4_xs_decoder},
+    {CodecId::kIQ2_XXS, make_iq2_xxs_decoder},   {CodecId::kIQ2_XS, make_iq2_xs_decoder},
+    {CodecId::kIQ2_S, make_iq2_s_decoder},       {CodecId::kIQ3_XXS, make_iq3_xxs_decoder},
+    {CodecId::kIQ3_S, make_iq3_s_decoder},       {CodecId::kIQ1_S, make_iq1_s_decoder},
+    {CodecId::kIQ1_M, make_iq1_m_decoder},
 };
 
 const DecoderRow* find(CodecId codec) {

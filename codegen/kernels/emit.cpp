@@ -45,6 +45,24 @@ Value Emit::index(int64_t value) {
   return cached;
 }
 
+Value Emit::table(DenseElementsAttr entries) {
+  Value& cached = constant_cache_[entries.getAsOpaquePointer()];
+  if (!cached) {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(constants_);
+    cached = b_.create<vec::TableOp>(loc_, entries);
+  }
+  return cached;
+}
+Value Emit::table(std::span<const uint64_t> entries) {
+  const auto type = RankedTensorType::get({int64_t(entries.size())}, b_.getI64Type());
+  return table(DenseElementsAttr::get(type, ArrayRef<uint64_t>(entries.data(), entries.size())));
+}
+Value Emit::table(std::span<const uint32_t> entries) {
+  const auto type = RankedTensorType::get({int64_t(entries.size())}, b_.getI32Type());
+  return table(DenseElementsAttr::get(type, ArrayRef<uint32_t>(entries.data(), entries.size())));
+}
+
 Value Emit::load_ptr(Value pointer, int64_t disp) {
   return b_.create<vec::LoadPtrOp>(loc_, pointer, disp);
 }
@@ -52,6 +70,9 @@ Value Emit::load_index(Value pointer, int64_t disp) {
   return b_.create<vec::LoadIndexOp>(loc_, pointer, disp);
 }
 
+Value Emit::read_index(Address a) {
+  return b_.create<vec::ReadIndexOp>(loc_, a.base, a.disp);
+}
 Value Emit::load(VectorType type, Address a, unsigned lanes) {
   if (lanes != 0 && lanes < type.getNumElements())
     return b_.create<vec::LoadOp>(loc_, type, a.base, a.disp, int64_t(lanes));
@@ -104,6 +125,9 @@ Value Emit::shr_u(Value v, unsigned bits) {
 Value Emit::shr_s(Value v, unsigned bits) {
   return b_.create<vec::ShrSOp>(loc_, v, int64_t(bits));
 }
+Value Emit::shr_v(Value v, Value amounts) {
+  return b_.create<vec::ShrVOp>(loc_, v, amounts);
+}
 Value Emit::add(Value a, Value b) {
   return b_.create<vec::AddOp>(loc_, a, b);
 }
@@ -133,6 +157,15 @@ Value Emit::pair_add(Value pairs) {
 }
 Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
   return b_.create<vec::Dot4Op>(loc_, acc, u, s, int64_t(umax));
+}
+Value Emit::half_bits_to_f32(Value bits) {
+  // Two exact scalings rebias the exponent, subnormals included; the way over 2^240 turns the largest exponent into
+  // infinity.
+  Value sign = shl(bit_and(bits, splat_i32(0x8000)), 16);
+  Value magnitude = bitcast(shl(bit_and(bits, splat_i32(0x7fff)), 13), f32());
+  Value rebias = splat_f32(0x1p112f);
+  Value value = mul(mul(mul(magnitude, rebias), rebias), splat_f32(0x1p-112f));
+  return bitcast(bit_or(bitcast(value, i32()), sign), f32());
 }
 Value Emit::widen_unsigned(Value v) {
   return b_.create<vec::ConvertOp>(loc_, i32(), v, true);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -57,10 +58,14 @@ public:
   /// 16 bytes, repeated in every 128-bit part: a table for lookup16.
   Value table16(const std::vector<int8_t>& values);
   Value index(int64_t value);
+  /// The address of these numbers beside the code.
+  Value table(std::span<const uint64_t> entries);
+  Value table(std::span<const uint32_t> entries);
 
   // Memory. `lanes` > 0 touches only the first so many lanes.
   Value load_ptr(Value pointer, int64_t disp);
   Value load_index(Value pointer, int64_t disp);
+  Value read_index(Address a); ///< 32 bits, unsigned
   Value load(mlir::VectorType type, Address a, unsigned lanes = 0);
   void store(Value v, Address a, unsigned lanes = 0);
   Value load_splat_f32(Address a);
@@ -80,6 +85,7 @@ public:
   Value shl(Value v, unsigned bits);
   Value shr_u(Value v, unsigned bits);
   Value shr_s(Value v, unsigned bits);
+  Value shr_v(Value v, Value amounts); ///< each lane by its own amount
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
@@ -90,8 +96,9 @@ public:
   Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value pair_add(Value pairs);
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
-  Value to_f32(Value v);         ///< i32, f16 or bf16 lanes
-  Value widen_unsigned(Value v); ///< i8 or i16 lanes to i32
+  Value to_f32(Value v);              ///< i32, f16 or bf16 lanes
+  Value half_bits_to_f32(Value bits); ///< f16 in the low half of 32-bit lanes, exactly; NaN becomes infinity
+  Value widen_unsigned(Value v);      ///< i8 or i16 lanes to i32
   Value fmax(Value a, Value b);
 
   /// A counted loop from lo to hi; the body gets the counter and the carried values and returns the next ones.
@@ -101,6 +108,7 @@ public:
 private:
   mlir::VectorType vector(mlir::Type element) { return mlir::VectorType::get({lanes_}, element); }
   Value constant(mlir::DenseElementsAttr value);
+  Value table(mlir::DenseElementsAttr entries);
 
   mlir::OpBuilder& b_;
   mlir::Location loc_;

@@ -18,16 +18,6 @@ namespace {
 
 constexpr unsigned kBlock = 32;
 
-/// f32 of the f16 bits in each 32-bit lane. Two exact scalings rebias the exponent, subnormals included; a third pair
-/// turns the largest exponent into infinity, as which NaN scales count too.
-Value half_bits_to_f32(Emit& e, Value bits) {
-  Value sign = e.shl(e.bit_and(bits, e.splat_i32(0x8000)), 16);
-  Value magnitude = e.bitcast(e.shl(e.bit_and(bits, e.splat_i32(0x7fff)), 13), e.f32());
-  Value rebias = e.splat_f32(0x1p112f);
-  Value value = e.mul(e.mul(e.mul(magnitude, rebias), rebias), e.splat_f32(0x1p-112f));
-  return e.bitcast(e.bit_or(e.bitcast(value, e.i32()), sign), e.f32());
-}
-
 } // namespace
 
 FlatCore::FlatCore(Emit& e, const KernelSpec& spec, Value args)
@@ -69,7 +59,7 @@ Value FlatCore::weight(Value flat) {
   Value code = e_.bit_xor(low, e_.bit_and(e_.bit_xor(low, high), odd));
   Value level = e_.to_f32(e_.sub(code, e_.splat_i32(8)));
   Value scale = e_.gather_i32({payload_, 0}, e_.add(first_scale_, e_.shr_u(flat, 5)), 2);
-  return e_.mul(level, half_bits_to_f32(e_, scale));
+  return e_.mul(level, e_.half_bits_to_f32(scale));
 }
 
 Sums FlatCore::run(const std::vector<Value>& tokens, const std::vector<Value>& flat) {

@@ -33,6 +33,13 @@ std::unique_ptr<Decoder> make_stq1_0_decoder(Emit&, const KernelSpec&, formats::
 std::unique_ptr<Decoder> make_q2_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_q3_k_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_iq4_xs_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq2_xxs_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq2_xs_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq2_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq3_xxs_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq3_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq1_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_iq1_m_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_i8_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_q2tp_decoder(Emit&, const KernelSpec&, formats::R16Format);
 

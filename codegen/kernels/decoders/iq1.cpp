@@ -1,0 +1,98 @@
+// Decoders of the codecs with a grid of eight levels of -1, 0, 1 that a bit moves by an eighth up or down:
+//   iq1_s   32 weights a scale and a shift
+//   iq1_m   16 weights a scale, 8 a shift; d is spread over the scale words
+// w = d * (2 n + 1) * (level +- 1/8); the integer level here is 8 * level +- 1, the scale an eighth.
+
+#include "codegen/kernels/decoders/codebook.h"
+#include "codegen/kernels/decoders/decoders.h"
+#include "formats/codec/iq_grids.h"
+
+namespace cortiq::codegen {
+namespace {
+
+class IQ1 : public Codebook {
+public:
+  using Codebook::Codebook;
+
+protected:
+  static constexpr unsigned kLargest = 9;
+
+  /// Eight times the levels of an entry's half, moved by `shift`, bytes of +-1.
+  Value moved(Value index, unsigned half, Value shift) {
+    std::vector<uint64_t> grid;
+    for (const uint64_t entry : formats::iq1_grid())
+      grid.push_back(entry << 3 & 0xf8f8f8f8f8f8f8f8);
+    return e_.add(grid8(e_.table(grid), index, half), shift);
+  }
+  /// Bytes of -1 where bit `bit` of the lane is set, else of 1.
+  Value shift_bytes(Value word, unsigned bit) {
+    Value down = e_.shr_s(bit < 31 ? e_.shl(word, 31 - bit) : word, 31);
+    return e_.bitcast(e_.bit_or(down, e_.splat_i32(0x01010101)), e_.i8());
+  }
+  Value eighth_scale(Value d, Value n) { return sub_scale(d, n, 0.25f, 0.125f); }
+
+  KeptRows index_, shift_;
+};
+
+class IQ1SDecoder final : public IQ1 {
+public:
+  using IQ1::IQ1;
+
+  Geometry geometry() const override { return codebook(32, kLargest); }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    const unsigned group = step / 8, l = step % 8 / 2;
+    Value high = load_words(r.at, format_.field("qh"), group / 2, v);
+    Value index = index_[v].get(r, step / 2, [&] {
+      Value low = bits(load_words(r.at, format_.field("qs"), group, v), 8 * l, 8);
+      return e_.bit_or(low, bits(high, 16 * (group % 2) + 3 * l, 3, 8));
+    });
+    Value shift = shift_[v].get(r, group, [&] { return shift_bytes(high, 16 * (group % 2) + 15); });
+    return moved(index, step % 2, shift);
+  }
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    Value n = bits(load_words(r.at, format_.field("qh"), s / 2, v), 16 * (s % 2) + 12, 3);
+    return eighth_scale(load_f16(r.at, format_.field("d"), 0, v), n);
+  }
+};
+
+class IQ1MDecoder final : public IQ1 {
+public:
+  using IQ1::IQ1;
+
+  Geometry geometry() const override { return codebook(16, kLargest); }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    const unsigned eight = step / 2, nibble = 4 * (eight % 8);
+    Value high = load_words(r.at, format_.field("qh"), eight / 8, v);
+    Value index = index_[v].get(r, eight, [&] {
+      Value low = bits(load_words(r.at, format_.field("qs"), eight / 4, v), 8 * (eight % 4), 8);
+      return e_.bit_or(low, bits(high, nibble, 3, 8));
+    });
+    Value shift = shift_[v].get(r, eight, [&] { return shift_bytes(high, nibble + 3); });
+    return moved(index, step % 2, shift);
+  }
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    const formats::LayoutField& sc = format_.field("sc");
+    Value n = bits(load_words(r.at, sc, s / 8, v), 16 * (s / 4 % 2) + 3 * (s % 4), 3);
+    Value d = d_[v].get(r, 0, [&] {
+      Value low = load_words(r.at, sc, 0, v), high = load_words(r.at, sc, 1, v);
+      Value half = e_.bit_or(e_.bit_or(bits(low, 12, 4, 0), bits(low, 28, 4, 4)),
+                             e_.bit_or(bits(high, 12, 4, 8), bits(high, 28, 4, 12)));
+      return e_.half_bits_to_f32(half);
+    });
+    return eighth_scale(d, n);
+  }
+
+private:
+  KeptRows d_;
+};
+
+} // namespace
+
+std::unique_ptr<Decoder> make_iq1_s_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<IQ1SDecoder>(e, spec, std::move(format));
+}
+std::unique_ptr<Decoder> make_iq1_m_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<IQ1MDecoder>(e, spec, std::move(format));
+}
+
+} // namespace cortiq::codegen
