@@ -96,6 +96,15 @@ Status AtomicFile::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
   return {};
 }
 
+Status AtomicFile::extend_to(uint64_t size) {
+  if (size <= size_)
+    return {};
+  if (ftruncate(fd_, static_cast<off_t>(size)) != 0)
+    return write_error(path_);
+  size_ = size;
+  return {};
+}
+
 Status AtomicFile::commit() {
   if (fsync(fd_) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0)
     return write_error(path_);

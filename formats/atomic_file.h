@@ -28,6 +28,10 @@ public:
   Status pad_to(uint64_t alignment);
   /// Overwrites bytes that were written before; size() does not change.
   Status write_at(uint64_t offset, std::span<const uint8_t> bytes);
+  /// Appends zero bytes until size() is `size`, which takes no room on most file systems; no effect when it is larger.
+  Status extend_to(uint64_t size);
+  /// The name until commit(), so that what was written can be read and checked before.
+  const std::string& temporary_path() const { return temporary_; }
   /// Bytes appended so far.
   uint64_t size() const { return size_; }
 
