@@ -8,10 +8,14 @@
 
 #include "codegen/kernels/build_kernel.h"
 
+#include <optional>
+
 #include "mlir/IR/Verifier.h"
 
 #include "codegen/kernels/core.h"
 #include "codegen/kernels/flat_core.h"
+#include "codegen/kernels/overlay.h"
+#include "codegen/kernels/vbit_core.h"
 #include "formats/artifact/kernel_abi.h"
 
 namespace cortiq::codegen {
@@ -85,6 +89,9 @@ void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
   });
 }
 
+/// Where the overlay's scratch starts: behind the decoder's ladder and the core's sums.
+constexpr int64_t kOverlayScratch = int64_t(formats::kKernelScratchBytes) - Overlay::kScratchBytes;
+
 void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats::R16Format& format) {
   Emit& e = f.e;
   std::unique_ptr<Decoder> decoder = make_decoder(e, f.spec, format);
@@ -97,16 +104,37 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
   // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
   const size_t at_once = e.lanes() == 8 ? 4 : 8;
-  over_groups(f, args, {e.load_ptr(args, offsetof(KernelArgs, weights))}, [&](const std::vector<Value>& own) {
-    Address group{own[0], 0};
+  std::vector<Value> own = {e.load_ptr(args, offsetof(KernelArgs, weights))};
+  std::optional<Overlay> overlay;
+  if (has_overlay(f.spec.codec)) {
+    overlay.emplace(e, f.spec, format, f.vectors, args, Address{scratch, kOverlayScratch});
+    own.insert(own.end(), overlay->carried().begin(), overlay->carried().end());
+  }
+  over_groups(f, args, own, [&](const std::vector<Value>& in) {
+    Address group{in[0], 0};
     decoder->begin_group(group, {scratch, 0}, c.vectors);
+    std::vector<Value> next = {e.offset(in[0], group_bytes)};
+    if (overlay)
+      for (Value carried : overlay->begin_group({in.begin() + 1, in.end()}))
+        next.push_back(carried);
     Sums sums;
     for (size_t first = 0; first < f.tokens.size(); first += at_once) {
       c.tokens.assign(f.tokens.begin() + first, f.tokens.begin() + std::min(first + at_once, f.tokens.size()));
       Sums some = f.spec.arm == Arm::kFast ? fast_core(c, group) : exact_core(c, group);
+      if (overlay)
+        some = overlay->correct(c, group, std::move(some));
       sums.insert(sums.end(), some.begin(), some.end());
     }
-    return std::pair(std::move(sums), std::vector<Value>{e.offset(own[0], group_bytes)});
+    return std::pair(std::move(sums), std::move(next));
+  });
+}
+
+void build_vbit(const Frame& f, Value args) {
+  VBitCore core(f.e, f.spec, f.vectors);
+  Address scratch{f.e.load_ptr(args, offsetof(KernelArgs, scratch)), 0};
+  over_groups(f, args, core.begin_call(args, scratch), [&](const std::vector<Value>& carried) {
+    VBitCore::Result result = core.run(f.tokens, carried);
+    return std::pair(std::move(result.sums), std::move(result.next));
   });
 }
 
@@ -117,19 +145,42 @@ void build_flat(const Frame& f, Value args) {
   });
 }
 
+/// The cores for payloads as they stand in the file.
+struct VerbatimRow {
+  formats::CodecId codec;
+  void (*build)(const Frame& f, Value args);
+  uint64_t multiple; ///< of which rows have to be
+};
+constexpr VerbatimRow kVerbatim[] = {
+    {formats::CodecId::kQ4Block, build_flat, 1},
+    {formats::CodecId::kVBit, build_vbit, 32},
+    {formats::CodecId::kVBitRO, build_vbit, 32},
+};
+
+const VerbatimRow* find_verbatim(formats::CodecId codec) {
+  for (const VerbatimRow& row : kVerbatim)
+    if (row.codec == codec)
+      return &row;
+  return nullptr;
+}
+
 } // namespace
 
 Status can_build(const KernelSpec& spec) {
   const formats::Codec& codec = formats::codec_info(spec.codec);
-  if (!has_decoder(spec.codec))
+  const bool verbatim = spec.layout == formats::LayoutId::kVerbatim;
+  if (!has_decoder(spec.codec) && !find_verbatim(spec.codec))
     return unsupported("no kernel decoder for codec " + std::string(codec.name));
-  if (spec.layout == formats::LayoutId::kVerbatim && spec.codec != formats::CodecId::kQ4Block)
+  if (verbatim && !find_verbatim(spec.codec))
     return unsupported("no kernel reads " + std::string(codec.name) + " in verbatim layout");
+  if (verbatim && spec.k % find_verbatim(spec.codec)->multiple != 0)
+    return unsupported("no kernel reads " + std::string(codec.name) + " rows of " + std::to_string(spec.k) +
+                       " weights");
   if (spec.rows == 0 || spec.rows > formats::kRowGroup || spec.tokens == 0 || spec.k == 0)
     return internal_error("kernel spec out of range: " + kernel_name(spec));
   if (spec.arm == Arm::kFast && fast_arm(codec, spec.layout) != Arm::kFast)
     return internal_error("codec " + std::string(codec.name) + " has no integer form: " + kernel_name(spec));
-  if (spec.layout == formats::LayoutId::kVerbatim)
+  if (verbatim)
     return {};
   return formats::r16_format(codec, spec.k).status();
 }
@@ -150,7 +201,7 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
   Emit emit(builder, loc, &block, unit.lanes);
   const Frame frame = make_frame(emit, kernel->getArgs(), spec);
   if (spec.layout == formats::LayoutId::kVerbatim)
-    build_flat(frame, kernel->getArgs());
+    find_verbatim(spec.codec)->build(frame, kernel->getArgs());
   else
     build_r16(frame, kernel->getArgs(), unit, *formats::r16_format(formats::codec_info(spec.codec), spec.k));
   if (mlir::failed(mlir::verify(kernel->getOperation())))

@@ -4,6 +4,7 @@
 // minima in vector lanes. It is the only part of a kernel that knows the codec; the cores (fast_core, exact_core) know
 // only this interface. One file a codec family under decoders/, one row in decoder_table.cpp.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -71,6 +72,9 @@ public:
   /// Float codecs: weight number i of the record.
   virtual Value weight(const Record& record, unsigned v, unsigned i) { return {}; }
 
+  /// Codecs with an overlay: what the records say of weight `column` (i32 lanes) of each row of vector v.
+  virtual Value weight_at(Address group, unsigned v, Value column) { return {}; }
+
   /// The order in which a core asks for the steps of a span; neighbours in it share loads.
   virtual std::vector<unsigned> step_order(unsigned span) const;
 
@@ -88,6 +92,24 @@ protected:
   }
   Value load_words(Address record, const formats::LayoutField& field, unsigned u, unsigned v) {
     return e_.load(e_.i32(), unit(record, field, u, v));
+  }
+  /// The 32 bits at byte `at` (i32 lanes) of the interleaved records number `record` (i32 lanes).
+  Value gather_bytes(Address group, Value record, Value at) {
+    const int64_t stride = int64_t(rows_) * format_.block_bytes;
+    Value from = e_.add(e_.mul(record, e_.splat_i32(int32_t(stride))), at);
+    return e_.gather_i32(group + int64_t(rows_) * format_.header_bytes, from, 1);
+  }
+  /// Row number times `unit` in each lane of vector v, that of the last row in lanes beyond it.
+  Value row_offsets(unsigned v, unsigned unit) {
+    std::vector<int32_t> lane(e_.lanes());
+    for (unsigned l = 0; l < e_.lanes(); ++l)
+      lane[l] = int32_t(std::min(v * e_.lanes() + l, rows_ - 1) * unit);
+    return e_.lanes_i32(lane);
+  }
+  /// A field's first unit in record `record` (i32 lanes) of each row, in the low bits of its lane.
+  Value gather_field(Address group, Value record, const formats::LayoutField& field, unsigned v) {
+    Value at = e_.add(e_.splat_i32(int32_t(rows_ * field.offset)), row_offsets(v, field.unit));
+    return gather_bytes(group, record, at);
   }
   /// 16-bit float unit, converted.
   Value load_f16(Address record, const formats::LayoutField& field, unsigned u, unsigned v) {

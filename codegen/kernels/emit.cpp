@@ -116,6 +116,9 @@ Value Emit::bit_or(Value a, Value b) {
 Value Emit::bit_xor(Value a, Value b) {
   return b_.create<vec::XorOp>(loc_, a, b);
 }
+Value Emit::bit_and_not(Value a, Value b) {
+  return b_.create<vec::AndNotOp>(loc_, a, b);
+}
 Value Emit::shl(Value v, unsigned bits) {
   return b_.create<vec::ShlOp>(loc_, v, int64_t(bits));
 }
@@ -169,6 +172,15 @@ Value Emit::half_bits_to_f32(Value bits) {
 }
 Value Emit::widen_unsigned(Value v) {
   return b_.create<vec::ConvertOp>(loc_, i32(), v, true);
+}
+Value Emit::reduce_add(Value v) {
+  return b_.create<vec::ReduceAddOp>(loc_, v);
+}
+Value Emit::to_i32(Value v) {
+  return b_.create<vec::ConvertOp>(loc_, i32(), v);
+}
+Value Emit::fmin(Value a, Value b) {
+  return b_.create<vec::FMinOp>(loc_, a, b);
 }
 Value Emit::fmax(Value a, Value b) {
   return b_.create<vec::FMaxOp>(loc_, a, b);

@@ -82,6 +82,7 @@ public:
   Value bit_and(Value a, Value b);
   Value bit_or(Value a, Value b);
   Value bit_xor(Value a, Value b);
+  Value bit_and_not(Value a, Value b); ///< ~a & b
   Value shl(Value v, unsigned bits);
   Value shr_u(Value v, unsigned bits);
   Value shr_s(Value v, unsigned bits);
@@ -96,10 +97,13 @@ public:
   Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value pair_add(Value pairs);
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
+  Value reduce_add(Value v);          ///< the sum of all lanes, in every lane
+  Value to_i32(Value v);              ///< f32 lanes, to the nearest, halves to even
   Value to_f32(Value v);              ///< i32, f16 or bf16 lanes
   Value half_bits_to_f32(Value bits); ///< f16 in the low half of 32-bit lanes, exactly; NaN becomes infinity
   Value widen_unsigned(Value v);      ///< i8 or i16 lanes to i32
   Value fmax(Value a, Value b);
+  Value fmin(Value a, Value b);
 
   /// A counted loop from lo to hi; the body gets the counter and the carried values and returns the next ones.
   std::vector<Value> loop(Value lo, Value hi, int64_t step, const std::vector<Value>& init,

@@ -26,7 +26,8 @@ struct KernelArgs {
   uint64_t act_stride;    ///< from one token's activations to the next
   uint64_t out_stride;    ///< from one token's output row to the next
   uint64_t residual_stride;
-  // Read only by kernels on verbatim layouts, which find rows by number; they ignore `weights`.
+  // Read only by kernels on verbatim layouts, which find rows by number and ignore `weights`, and by those whose codec
+  // keeps weights beside its row groups.
   uint64_t first_row;   ///< number of this call's first row in its tensor
   uint64_t tensor_rows; ///< rows of the whole tensor
 };

@@ -32,7 +32,8 @@ inline std::vector<uint64_t> row_lengths(const formats::Codec& codec) {
 inline std::vector<KernelProblem> kernel_problems(const formats::Codec& codec, const std::string& isa) {
   std::vector<KernelProblem> problems;
   const bool integer = codegen::fast_arm(codec, formats::LayoutId::kR16) == codegen::Arm::kFast;
-  for (uint64_t k : row_lengths(codec))
+  const bool has_groups = formats::r16_format(codec, 256).ok();
+  for (uint64_t k : has_groups ? row_lengths(codec) : std::vector<uint64_t>())
     for (uint32_t rows : {16u, 1u, 7u, 8u, 9u, 15u})
       for (uint32_t tokens : {1u, 2u, 4u, 8u})
         for (codegen::Arm arm : {codegen::Arm::kFast, codegen::Arm::kExact}) {
@@ -52,9 +53,9 @@ inline std::vector<KernelProblem> kernel_problems(const formats::Codec& codec, c
           spec.isa = isa;
           problems.push_back({spec, rows == 16 ? 3u : 1u});
         }
-  // Rows that start inside a block exist in the file's own layout only.
-  if (codec.flat)
-    for (uint64_t k : {1, 50, 77})
+  // Rows that start inside a block, and rows of different sizes, exist in the file's own layout only.
+  if (codec.flat || !has_groups)
+    for (uint64_t k : codec.flat ? std::vector<uint64_t>{1, 50, 77} : row_lengths(codec))
       for (uint32_t rows : {16u, 5u, 9u})
         for (uint32_t tokens : {1u, 2u, 4u}) {
           codegen::KernelSpec spec;

@@ -32,8 +32,40 @@ public:
     return rest(r, v, step - in_dwords);
   }
   Value scale(const Record& r, unsigned v, unsigned) override { return load_f16(r.at, format_.field("d"), 0, v); }
+  Value weight_at(Address group, unsigned v, Value column) override {
+    Value record = e_.shr_u(column, 5);
+    Value place = e_.mul(e_.bit_and(column, e_.splat_i32(31)), e_.splat_i32(kPlaceWords));
+    Value table = e_.table(places());
+    auto word = [&](unsigned n) { return e_.gather_i32({table, 4 * int64_t(n)}, place, 4); };
+    Value at = e_.add(word(0), e_.bit_and(row_offsets(v, 4), word(1)));
+    at = e_.add(at, e_.bit_and(row_offsets(v, 1), word(2)));
+    Value low = e_.splat_i32(0xff);
+    Value power = e_.bit_and(e_.mul(e_.bit_and(gather_bytes(group, record, at), low), word(3)), low);
+    Value digit = e_.shr_u(e_.mul(power, e_.splat_i32(3)), 8);
+    Value d = e_.half_bits_to_f32(gather_field(group, record, format_.field("d"), v));
+    return e_.mul(e_.to_f32(e_.sub(digit, e_.splat_i32(1))), d);
+  }
 
 private:
+  static constexpr unsigned kPlaceWords = 4;
+
+  /// Where the 32 weights of a q1t record have their digits: byte of the first row, all ones where rows are 4 bytes
+  /// apart, all ones where they are 1, power of 3.
+  std::vector<uint32_t> places() const {
+    const formats::LayoutField& qs = format_.field("qs");
+    const formats::LayoutField& qr = format_.field("qr");
+    std::vector<uint32_t> words;
+    for (unsigned i = 0; i < 32; ++i) {
+      if (i < 4 * kDigits) {
+        words.insert(words.end(), {rows_ * qs.offset + i % 4, ~0u, 0, uint32_t(kPowers[i / 4])});
+      } else {
+        const unsigned k = (i - 4 * kDigits) / 4;
+        words.insert(words.end(), {rows_ * (qr.offset + k), 0, ~0u, uint32_t(kPowers[i % 4])});
+      }
+    }
+    return words;
+  }
+
   Value i16_splat(int value) { return e_.bitcast(e_.splat_i32(value << 16 | value), e_.i16()); }
 
   /// Digit n of all four bytes.

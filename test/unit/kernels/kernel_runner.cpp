@@ -51,6 +51,77 @@ std::vector<double> dequantize_q8a(const std::vector<uint8_t>& record, uint64_t 
   return x;
 }
 
+void append(std::vector<uint8_t>& bytes, uint64_t value, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    bytes.push_back(uint8_t(value >> (8 * i)));
+}
+
+/// An f16 of either sign, between 1/32 and 1/8.
+uint16_t random_half(std::mt19937_64& random) {
+  return uint16_t(0x2800 + (random() & 0x7ff) + (random() & 1 ? 0x8000 : 0));
+}
+
+/// The overlay of a packed tensor: rows with none, a few and many entries.
+std::vector<uint8_t> random_overlay(const Codec& codec, uint64_t rows, uint64_t k, std::mt19937_64& random) {
+  const bool counts_rows = codec.id == CodecId::kQ1T; // else every entry says its row
+  std::vector<uint8_t> table, entries;
+  uint32_t count = 0;
+  for (uint64_t r = 0; r < rows; ++r) {
+    append(table, count, 4);
+    const uint64_t one_in = r % 4 == 1 ? 0 : r % 4 == 3 ? 2 : 20;
+    for (uint64_t i = 0; i < k; ++i) {
+      if (one_in == 0 || random() % one_in != 0)
+        continue;
+      append(entries, counts_rows ? i : r * k + i, counts_rows ? 2 : 4);
+      append(entries, random_half(random), 2);
+      ++count;
+    }
+  }
+  std::vector<uint8_t> overlay;
+  if (counts_rows)
+    overlay = table;
+  append(overlay, count, 4);
+  overlay.insert(overlay.end(), entries.begin(), entries.end());
+  return overlay;
+}
+
+/// A payload of rows of every bit width, with their offsets or without.
+std::vector<uint8_t> random_widths(bool offsets, uint64_t rows, uint64_t k, std::mt19937_64& random) {
+  constexpr uint8_t kWidths[] = {3, 4, 5, 6, 8};
+  std::vector<uint8_t> payload, table;
+  uint64_t streams = 0;
+  for (uint64_t r = 0; r < rows; ++r) {
+    payload.push_back(kWidths[random() % 5]);
+    append(table, streams, 4);
+    streams += payload.back() * (k / 8);
+  }
+  append(table, streams, 4);
+  for (uint64_t g = 0; g < rows * (k / 32); ++g)
+    append(payload, random_half(random), 2);
+  if (offsets)
+    payload.insert(payload.end(), table.begin(), table.end());
+  for (uint64_t i = 0; i < streams; ++i)
+    payload.push_back(uint8_t(random()));
+  return payload;
+}
+
+/// A valid packed tensor, without tail padding.
+std::vector<uint8_t> random_weights(const codegen::KernelSpec& spec, uint64_t rows, uint64_t seed) {
+  const Codec& codec = codec_info(spec.codec);
+  std::mt19937_64 random(seed);
+  if (codec.id == CodecId::kVBit || codec.id == CodecId::kVBitRO)
+    return random_widths(codec.id == CodecId::kVBitRO, rows, spec.k, random);
+  std::vector<uint8_t> weights(*packed_bytes(codec, spec.layout, rows, spec.k));
+  EXPECT_TRUE(fill_random(codec, spec.layout, rows, spec.k, seed, weights).ok());
+  if (codec.variable_size) {
+    const std::vector<uint8_t> overlay = random_overlay(codec, rows, spec.k, random);
+    weights.resize(*overlay_offset(codec, spec.layout, rows, spec.k));
+    weights.insert(weights.end(), overlay.begin(), overlay.end());
+  }
+  EXPECT_TRUE(check_packed(codec, spec.layout, weights, rows, spec.k).ok());
+  return weights;
+}
+
 } // namespace
 
 KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t seed) {
@@ -60,9 +131,9 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
   std::normal_distribution<float> normal;
   KernelData d;
   d.rows = problem.groups * spec.rows;
-  const uint64_t bytes = *packed_bytes(codec, spec.layout, d.rows, spec.k);
+  d.weights = random_weights(spec, d.rows, seed);
+  const uint64_t bytes = d.weights.size();
   d.weights.resize(bytes + kLayoutTailPadding);
-  EXPECT_TRUE(fill_random(codec, spec.layout, d.rows, spec.k, seed, {d.weights.data(), bytes}).ok());
 
   const bool fast = spec.arm == codegen::Arm::kFast;
   d.act_stride = fast ? q8_act_layout(spec.k).bytes : f32_act_bytes(spec.k);
@@ -135,21 +206,26 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
   std::vector<float> out(floats * spec.tokens + 32, kGuard);
   alignas(64) static thread_local uint8_t scratch[kKernelScratchBytes];
   const bool packed = spec.layout == LayoutId::kR16;
-  const uint64_t tensor_bytes = packed ? r16_format(codec_info(spec.codec), spec.k)->tensor_bytes : 0;
-  KernelArgs args{};
-  args.tensor = data.weights.data();
-  args.weights = data.weights.data() + tensor_bytes;
-  args.act = data.act.data();
-  args.out = out.data() + 16;
-  args.residual = data.residual.data();
-  args.bias = data.bias.data();
-  args.scratch = scratch;
-  args.groups = problem.groups;
-  args.act_stride = data.act_stride;
-  args.out_stride = data.out_stride;
-  args.residual_stride = data.out_stride;
-  args.tensor_rows = data.rows;
-  kernel(&args);
+  const R16Format format = packed ? *r16_format(codec_info(spec.codec), spec.k) : R16Format{};
+  // The first group by itself, then the others: a matrix may be cut between any of them.
+  for (uint64_t group = 0; group < problem.groups; group = group ? problem.groups : 1) {
+    const uint64_t row = group * spec.rows;
+    KernelArgs args{};
+    args.tensor = data.weights.data();
+    args.weights = data.weights.data() + format.tensor_bytes + (packed ? row * format.row_bytes() : 0);
+    args.act = data.act.data();
+    args.out = out.data() + 16 + row;
+    args.residual = spec.residual ? data.residual.data() + row : nullptr;
+    args.bias = spec.bias ? data.bias.data() + row : nullptr;
+    args.scratch = scratch;
+    args.groups = group ? problem.groups - 1 : 1;
+    args.act_stride = data.act_stride;
+    args.out_stride = data.out_stride;
+    args.residual_stride = data.out_stride;
+    args.first_row = row;
+    args.tensor_rows = data.rows;
+    kernel(&args);
+  }
   std::vector<float> result;
   for (uint64_t i = 0; i < 16; ++i) {
     EXPECT_EQ(out[i], kGuard) << "written in front of the output";
