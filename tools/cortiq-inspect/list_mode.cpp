@@ -57,8 +57,10 @@ void print_metadata(const Json& value, const std::string& name) {
     return;
   }
   if (value.is_array() && !value.empty() && value[0].is_object()) {
-    for (size_t i = 0; i < std::min(value.size(), kMostRows); ++i)
-      print_metadata(value[i], name + "[" + std::to_string(i) + "]");
+    for (size_t i = 0; i < std::min(value.size(), kMostRows); ++i) {
+      std::string row = name;
+      print_metadata(value[i], row.append("[").append(std::to_string(i)).append("]"));
+    }
     if (value.size() > kMostRows)
       std::printf("  %-42s … (%zu entries)\n", plain(name).c_str(), value.size());
     return;

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "formats/cmf/signature.h"
 #include "formats/quote.h"
@@ -31,8 +32,11 @@ Status check_signatures(const formats::CmfFile& file, const std::optional<Signer
     CORTIQ_RETURN_IF_ERROR(
         formats::verify_cmf_signature(*signature, file.file_bytes(i), required).with_prefix(quote(path)));
     const std::string key = formats::signer_key_hex(signature->key);
-    if (!signer.empty() && signer != key)
-      return invalid(quote(path) + ": it is signed by " + key + ", the shard before it by " + signer);
+    if (!signer.empty() && signer != key) {
+      std::string sentence = quote(path);
+      sentence.append(": it is signed by ").append(key).append(", the shard before it by ").append(signer);
+      return invalid(std::move(sentence));
+    }
     signer = key;
     ++files_signed;
   }
