@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <elf.h>
+#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/artifact/artifact_hash.h"
+#include "formats/file_guard.h"
 #include "runtime/session/session.h"
 #include "test/unit/runtime/temporary_folder.h"
 #include "test/unit/runtime/tiny_model.h"
@@ -147,6 +149,29 @@ TEST_F(Damage, ForeignMachineSchemaAndFeaturesAreNamed) {
   bytes = whole_;
   std::memcpy(bytes.data() + formats::kHeaderOffset + offsetof(ArtifactHeader, schema_version), &version, 4);
   EXPECT_THAT(load(bytes).message(), HasSubstr("version 99"));
+}
+
+using DamageDeathTest = Damage;
+
+/// Runs `path` and cuts it at `size` bytes in between.
+void run_and_cut(const std::string& path, uint64_t size) {
+  formats::install_file_guard("a-tool");
+  const auto model = Model::load(path);
+  if (!model.ok())
+    std::exit(3);
+  const auto session = Session::create(*model, {.threads = 4});
+  std::filesystem::resize_file(path, size);
+  const std::vector<uint32_t> tokens = {1, 2, 3, 4, 5};
+  std::exit((*session)->forward(tokens, true).ok() ? 4 : 3);
+}
+
+TEST_F(DamageDeathTest, AFileCutWhileItRunsEndsWithASentence) {
+  for (const auto place : {ArtifactSection::kWeights, ArtifactSection::kCode}) {
+    const std::string path = folder_.file(place == ArtifactSection::kCode ? "code.cqa" : "weights.cqa");
+    std::filesystem::copy_file(folder_.file("whole.cqa"), path);
+    EXPECT_EXIT(run_and_cut(path, section(place).offset / 4096 * 4096), ::testing::ExitedWithCode(2),
+                "^a-tool: '.*.cqa' became shorter[^\n]*\n$");
+  }
 }
 
 TEST(Missing, FeaturesAreNamedWithTheRemedy) {
