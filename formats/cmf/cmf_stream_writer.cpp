@@ -12,6 +12,7 @@
 #include "formats/cmf/cmf_header.h"
 #include "formats/cmf/hash64.h"
 #include "formats/mapped_file.h"
+#include "formats/page_release.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -109,7 +110,9 @@ std::vector<uint8_t> CmfStreamWriter::directory(std::span<const uint8_t> file) c
       store(out, record + 8 + 4 * d, static_cast<uint32_t>(tensor.shape[d]));
     store(out, record + 32, extent.offset - data_offset_);
     store(out, record + 40, extent.size);
-    store(out, record + 48, hash64(file.subspan(extent.offset, extent.size)));
+    const std::span<const uint8_t> payload = file.subspan(extent.offset, extent.size);
+    store(out, record + 48, hash64(payload));
+    release_pages(payload);
     std::copy(tensor.name.begin(), tensor.name.end(), out.begin() + static_cast<ptrdiff_t>(pool + name_at));
     name_at += tensor.name.size();
   }

@@ -4,6 +4,7 @@
 
 #include "formats/cmf/cmf_file.h"
 #include "formats/cmf/hash64.h"
+#include "formats/page_release.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -57,8 +58,10 @@ Status CmfFile::verify_shard(size_t shard) const {
   CORTIQ_RETURN_IF_ERROR(compare_section("vocab", header.vocab_hash, section(shard, where.vocab)));
   CORTIQ_RETURN_IF_ERROR(compare_section("index", header.index_hash, section(shard, where.index)));
   for (size_t i = 0; i < tensors_.size(); ++i)
-    if (tensors_[i].file == shard)
+    if (tensors_[i].file == shard) {
       CORTIQ_RETURN_IF_ERROR(compare("the payload of " + quote(tensors_[i].name), hashes_[i], tensors_[i].data));
+      release_pages(tensors_[i].data);
+    }
   return {};
 }
 

@@ -33,8 +33,9 @@ uint8_t encode_group(std::span<const float, 32> values, uint8_t* codes) {
   if (largest == 0)
     return 0;
   const int exponent = std::clamp(std::ilogb(largest) - 2, -127, 127);
+  const float inverse = std::ldexp(1.0f, -exponent); // a power of two: the product is exact
   for (int i = 0; i < 32; ++i) {
-    int code = grid_code(std::ldexp(std::fabs(values[i]), -exponent));
+    int code = grid_code(std::fabs(values[i]) * inverse);
     if (code != 0 && std::signbit(values[i]))
       code |= 8;
     codes[i / 2] |= static_cast<uint8_t>(code << (i % 2 * 4));

@@ -23,7 +23,7 @@ constexpr double kTops[] = {1.0, 0.9, 0.8, 0.7};
 using Tile = std::span<const float, 32>;
 
 float level(float value, float inverse) {
-  return std::clamp(std::nearbyintf(value * inverse + 1.5f), 0.0f, 3.0f) - 1.5f;
+  return nearest(std::clamp(value * inverse + 1.5f, 0.0f, 3.0f)) - 1.5f;
 }
 
 float squared_error(Tile values, float scale) {

@@ -22,7 +22,7 @@ float squared_error(std::span<const float, 32> values, float scale) {
   const float inverse = 1 / scale;
   float error = 0;
   for (const float v : values) {
-    const float difference = v - std::clamp(std::nearbyintf(v * inverse), -8.0f, 7.0f) * scale;
+    const float difference = v - nearest(std::clamp(v * inverse, -8.0f, 7.0f)) * scale;
     error += difference * difference;
   }
   return error;

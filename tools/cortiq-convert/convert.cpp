@@ -6,6 +6,7 @@
 #include "formats/cmf/cmf_stream_writer.h"
 #include "formats/file_kind.h"
 #include "formats/gguf/gguf_file.h"
+#include "formats/page_release.h"
 #include "formats/quote.h"
 #include "formats/safetensors/safetensors_file.h"
 #include "tools/cortiq-convert/gguf_source.h"
@@ -66,6 +67,7 @@ Status write_tensors(const std::vector<Target>& targets, CmfStreamWriter& writer
   for (const Target& target : targets) {
     CORTIQ_RETURN_IF_ERROR(
         write_tensor(target, writer, options.threads).with_prefix("tensor " + quote(target.source->name)));
+    formats::release_pages(target.source->tensor->data);
     done += static_cast<double>(target.source->tensor->data.size());
     options.progress("writing", done / total);
   }

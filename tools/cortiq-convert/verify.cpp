@@ -6,6 +6,7 @@
 
 #include "formats/cmf/cmf_file.h"
 #include "formats/encode/row_planes.h"
+#include "formats/page_release.h"
 #include "formats/quote.h"
 #include "tools/cortiq-convert/tensor_rows.h"
 
@@ -77,6 +78,8 @@ StatusOr<std::vector<ConvertedTensor>> verify_output(const std::string& path, co
     CORTIQ_ASSIGN_OR_RETURN(const double error, compare(target, *written, threads));
     out.push_back({target.source->name, std::string(target.source->tensor->codec->name),
                    std::string(target.codec->name), target.lossless, error});
+    formats::release_pages(written->data);
+    formats::release_pages(target.source->tensor->data);
     progress(static_cast<double>(out.size()) / static_cast<double>(targets.size()));
   }
   return out;
