@@ -81,7 +81,7 @@ Status emitArtifact(ModuleOp module, KernelEmitter& emitter, const ModelBytes& m
   contents.tokenizer = std::move(facts.tokenizer);
   contents.provenance = provenance(contents.manifest);
   if (facts.embedWeights) {
-    CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(module, model));
+    CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(module, model, contents.manifest.weights));
   }
   return writeArtifact(path, std::move(contents), options);
 }

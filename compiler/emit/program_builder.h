@@ -15,7 +15,7 @@ namespace cortiq::compiler {
 /// The program of a module that passes kernel-verify-program. Kernel offsets stay 0: the artifact writer sets them.
 StatusOr<artifact::ProgramT> buildProgram(mlir::ModuleOp module);
 
-/// The weight table, without offsets.
+/// The weight table, without offsets; weights of variable size have the least size there is.
 StatusOr<std::vector<std::unique_ptr<artifact::WeightT>>> buildWeightTable(mlir::ModuleOp module);
 
 } // namespace cortiq::compiler

@@ -76,7 +76,11 @@ StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
                          : job.sourceCodec->payload_bytes(*job.sourceCodec, job.sourceRows, job.cols);
   if (!expected.ok())
     return expected.status().with_prefix("weight " + job.name);
-  if (*expected != job.payload.size())
+  if (job.sourceCodec->variable_size)
+    CORTIQ_RETURN_IF_ERROR(formats::check_payload(*job.sourceCodec, job.payload, vector ? 1 : job.sourceRows,
+                                                  vector ? job.sourceRows : job.cols, /*strict=*/false)
+                               .with_prefix("weight " + job.name));
+  else if (*expected != job.payload.size())
     return invalid("weight " + job.name + " has " + std::to_string(job.payload.size()) +
                    " bytes in the file, its shape needs " + std::to_string(*expected));
   return job;
@@ -84,10 +88,18 @@ StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
 
 } // namespace
 
-StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, ModelBytes model) {
+StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, const ModelBytes& model,
+                                        std::span<const std::unique_ptr<artifact::WeightT>> table) {
   auto jobs = std::make_shared<std::vector<Job>>();
   for (auto weight : module.getOps<kernel::WeightOp>()) {
     CORTIQ_ASSIGN_OR_RETURN(Job job, makeJob(weight, model));
+    if (job.codec->variable_size) {
+      StatusOr<uint64_t> bytes =
+          formats::packed_payload_bytes(*job.codec, job.layout, job.payload, job.sourceRows, job.cols, job.rowMap);
+      if (!bytes.ok())
+        return bytes.status().with_prefix("weight " + job.name);
+      table[jobs->size()]->bytes = *bytes;
+    }
     jobs->push_back(std::move(job));
   }
   return WeightFiller([jobs](size_t index, std::span<uint8_t> out) { return fill((*jobs)[index], out); });

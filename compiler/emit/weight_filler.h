@@ -6,6 +6,9 @@
 #include <functional>
 #include <span>
 
+#include <memory>
+#include <vector>
+
 #include "compiler/artifact/writer.h"
 #include "dialects/Kernel/IR/KernelDialect.h"
 
@@ -15,7 +18,9 @@ namespace cortiq::compiler {
 using ModelBytes = std::function<std::span<const uint8_t>(uint32_t file)>;
 
 /// Packs weight n of the module's table into its layout: matrices by formats::pack(), vectors by decoding to f32.
-/// Fails, naming the weight, where a source is missing or does not fit the weight.
-StatusOr<WeightFiller> makeWeightFiller(mlir::ModuleOp module, ModelBytes model);
+/// `table` is the module's weight table; weights of variable size get the size of their own payload there. Fails,
+/// naming the weight, where a source is missing or does not fit the weight.
+StatusOr<WeightFiller> makeWeightFiller(mlir::ModuleOp module, const ModelBytes& model,
+                                        std::span<const std::unique_ptr<artifact::WeightT>> table);
 
 } // namespace cortiq::compiler

@@ -77,10 +77,12 @@ StatusOr<WeightRef> check_weight(const artifact::Weight& entry) {
   const auto bytes = formats::packed_bytes(*out.codec, out.layout, out.rows, out.cols);
   if (!bytes.ok())
     return bytes.status().with_prefix(name);
-  if (*bytes != entry.bytes() || entry.offset() % 64 != 0)
+  // What a payload of variable size says of itself is checked where its bytes are known.
+  const bool fits = out.codec->variable_size ? entry.bytes() >= *bytes : entry.bytes() == *bytes;
+  if (!fits || entry.offset() % 64 != 0)
     return invalid(name + " has " + std::to_string(entry.bytes()) + " bytes at offset " +
-                   std::to_string(entry.offset()) + "; its shape needs " + std::to_string(*bytes) +
-                   " at a multiple of 64");
+                   std::to_string(entry.offset()) + "; its shape needs " +
+                   (out.codec->variable_size ? "at least " : "") + std::to_string(*bytes) + " at a multiple of 64");
   CORTIQ_RETURN_IF_ERROR(address_rows(out).with_prefix(name));
   return out;
 }
@@ -165,8 +167,12 @@ Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, 
                      std::to_string(needed));
     CORTIQ_RETURN_IF_ERROR(check_weight_hashes(*artifact.manifest, section, options));
   }
-  for (WeightRef& weight : weights)
+  for (WeightRef& weight : weights) {
     weight.bytes = section.subspan(weight.entry->offset(), weight.entry->bytes());
+    if (weight.codec->variable_size)
+      CORTIQ_RETURN_IF_ERROR(formats::check_packed(*weight.codec, weight.layout, weight.bytes, weight.rows, weight.cols)
+                                 .with_prefix("weight " + quote(weight.entry->name()->string_view())));
+  }
   return {};
 }
 

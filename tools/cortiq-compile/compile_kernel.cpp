@@ -120,10 +120,14 @@ Status compile_kernel(const CompileOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(const formats::MappedFile payload, formats::MappedFile::open(options.weights));
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t expected,
                           problem.codec->payload_bytes(*problem.codec, problem.rows, problem.cols));
-  if (payload.bytes().size() != expected)
+  if (problem.codec->variable_size)
+    CORTIQ_RETURN_IF_ERROR(
+        formats::check_payload(*problem.codec, payload.bytes(), problem.rows, problem.cols, /*strict=*/false)
+            .with_prefix(options.weights));
+  else if (payload.bytes().size() != expected)
     return invalid(options.weights + " has " + std::to_string(payload.bytes().size()) + " bytes, " + options.gemv +
                    " of shape " + options.shape + " needs " + std::to_string(expected));
-  auto module = build_module(session.context(), problem, target, options, expected);
+  auto module = build_module(session.context(), problem, target, options, payload.bytes().size());
   CORTIQ_RETURN_IF_ERROR(session.run_passes(*module, compiler::buildProgramFinish));
   if (options.emit == EmitKind::kKernel || options.emit == EmitKind::kCmf)
     return session.write_ir(*module);

@@ -39,9 +39,13 @@ StatusOr<std::vector<float>> decodeWeight(WeightOp op, std::span<const uint8_t> 
   const WeightType type = op.getType();
   const formats::Codec& codec = type.getCodec();
   const int64_t fileRows = sourceRows(op);
-  CORTIQ_ASSIGN_OR_RETURN(const uint64_t bytes, type.isMatrix() ? codec.payload_bytes(codec, fileRows, type.getCols())
-                                                                : codec.payload_bytes(codec, 1, fileRows));
-  if (bytes != payload.size())
+  const uint64_t payloadRows = type.isMatrix() ? fileRows : 1,
+                 payloadCols = type.isMatrix() ? type.getCols() : fileRows;
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t bytes, codec.payload_bytes(codec, payloadRows, payloadCols));
+  if (codec.variable_size)
+    CORTIQ_RETURN_IF_ERROR(formats::check_payload(codec, payload, payloadRows, payloadCols, /*strict=*/false)
+                               .with_prefix("weight '" + op.getName().str() + "'"));
+  else if (bytes != payload.size())
     return invalid("weight '" + op.getName().str() + "' has " + std::to_string(payload.size()) + " bytes, not the " +
                    std::to_string(bytes) + " of its shape");
   std::vector<float> values(type.getRows() * type.getCols());
