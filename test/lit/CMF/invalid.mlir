@@ -55,6 +55,14 @@ func.func @rows_heads() {
 
 // -----
 
+func.func @source_least_bytes() {
+  // expected-error @below {{has 20 bytes in its file, but '!cmf.weight<4x32, q1s>' with 4 rows there takes at least 28}}
+  %w = cmf.weight "w" {source = #cmf.source<file = 0, offset = 0, bytes = 20>} : !cmf.weight<4x32, q1s>
+  return
+}
+
+// -----
+
 func.func @source_bytes() {
   // expected-error @below {{has 100 bytes in its file, but '!cmf.weight<4x8, f32>' with 4 rows there takes 128}}
   %w = cmf.weight "w" {source = #cmf.source<file = 0, offset = 0, bytes = 100>} : !cmf.weight<4x8, f32>

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/emit/program_builder.h"
 #include "dialects/CMF/IR/CMF.h"
 #include "formats/layout/layout.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -19,11 +20,17 @@ class WeightFillerTest : public testing::Test {
 protected:
   WeightFillerTest() {
     context_.loadDialect<cmf::CMFDialect, kernel::KernelDialect>();
-    // 8 rows of 2 floats: row r is {r, r + 0.5}; behind them the halves 1, 2, 3, 4.
+    // 8 rows of 2 floats: row r is {r, r + 0.5}; behind them the halves 1, 2, 3, 4; then a q1s tensor of 3 x 32 whose
+    // weights are -1, but r + 0.25 in column r of row r.
     for (int r = 0; r < 8; ++r)
       append(float(r)), append(float(r) + 0.5f);
     for (float v : {1.0f, 2.0f, 3.0f, 4.0f})
       append(formats::f32_to_f16(v));
+    for (int r = 0; r < 3; ++r)
+      append(formats::f32_to_f16(1.0f)), append(uint32_t{0});
+    append(uint32_t{3});
+    for (uint32_t r = 0; r < 3; ++r)
+      append(33 * r), append(formats::f32_to_f16(float(r) + 0.25f));
   }
 
   template <class T>
@@ -35,7 +42,8 @@ protected:
   StatusOr<WeightFiller> filler(const std::string& text) {
     module_ = mlir::parseSourceString<mlir::ModuleOp>(text, &context_);
     EXPECT_TRUE(module_);
-    return makeWeightFiller(*module_, [this](uint32_t) { return std::span<const uint8_t>(file_); });
+    table_ = *buildWeightTable(*module_);
+    return makeWeightFiller(*module_, [this](uint32_t) { return std::span<const uint8_t>(file_); }, table_);
   }
 
   std::vector<float> floats(const std::string& text, size_t count) {
@@ -50,6 +58,7 @@ protected:
   mlir::MLIRContext context_;
   mlir::OwningOpRef<mlir::ModuleOp> module_;
   std::vector<uint8_t> file_;
+  std::vector<std::unique_ptr<artifact::WeightT>> table_;
 };
 
 TEST_F(WeightFillerTest, TakesRowsOfAFusedTensor) {
@@ -94,6 +103,31 @@ TEST_F(WeightFillerTest, PacksGroups) {
   EXPECT_THAT(row, ElementsAre(5.0f, 5.5f));
 }
 
+TEST_F(WeightFillerTest, SizesWeightsWithOutliersByWhatTheyTake) {
+  const formats::Codec& q1s = formats::codec_info(formats::CodecId::kQ1S);
+  const std::string source = "source = #cmf.source<file = 0, offset = 72, bytes = 40>";
+  struct Case {
+    std::string text;
+    uint64_t rows, first;
+  };
+  for (const Case& c :
+       {Case{"kernel.weight @w q1s r16 3 x 32 {" + source + "}", 3, 0},
+        Case{"kernel.weight @w q1s r16 2 x 32 {" + source + ", row_map = #cmf.rows<of = 3, first = 1>}", 2, 1}}) {
+    auto fill = filler(c.text);
+    ASSERT_TRUE(fill.ok()) << fill.status().message();
+    // Behind the groups, at 64: a count of four bytes and six bytes an entry.
+    ASSERT_EQ(table_[0]->bytes, 64 + 4 + 6 * c.rows);
+    std::vector<uint8_t> packed(table_[0]->bytes);
+    ASSERT_TRUE((*fill)(0, packed).ok());
+    for (uint64_t r = 0; r < c.rows; ++r) {
+      std::vector<float> row(32), want(32, -1.0f);
+      want[c.first + r] = float(c.first + r) + 0.25f;
+      ASSERT_TRUE(formats::decode_packed_row(q1s, formats::LayoutId::kR16, packed, c.rows, 32, r, row.data()).ok());
+      EXPECT_EQ(row, want) << c.text << " row " << r;
+    }
+  }
+}
+
 TEST_F(WeightFillerTest, RefusesWhatDoesNotFitTheFile) {
   struct Case {
     const char* text;
@@ -101,13 +135,15 @@ TEST_F(WeightFillerTest, RefusesWhatDoesNotFitTheFile) {
   };
   for (const Case& c : {
            Case{"kernel.weight @w f32 verbatim 2 x 2", "has no source"},
-           Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 64, bytes = 16>}",
+           Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 100, bytes = 16>}",
                 "outside of its file"},
            Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 24>}",
                 "has 24 bytes in the file, its shape needs 16"},
            Case{"kernel.weight @w f32 verbatim 2 x 2 {source = #cmf.source<file = 0, offset = 0, bytes = 64>,"
                 " row_map = #cmf.rows<of = 8, first = 7>}",
                 "takes row 8 of 8"},
+           Case{"kernel.weight @w q1s r16 3 x 32 {source = #cmf.source<file = 0, offset = 72, bytes = 34>}",
+                "weight w: states an outlier count of 3"},
        }) {
     auto fill = filler(c.text);
     ASSERT_FALSE(fill.ok()) << c.text;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "formats/codec/codec.h"
 #include "test/unit/runtime/temporary_folder.h"
 #include "test/unit/runtime/tiny_model.h"
 
@@ -198,6 +199,42 @@ TEST(VectorProgram, RunsAVectorThroughOneKernel) {
   EXPECT_FALSE(session->run_vector(std::span(input).first(3)).ok());
   const uint32_t token = 0;
   EXPECT_FALSE(session->forward({&token, 1}, false).ok());
+}
+
+TEST(VariableSize, WeightsThatContradictThemselvesAreRefusedAtLoad) {
+  constexpr uint64_t kRows = 8, kCols = 32, kLeast = 64 + 4; // an overlay's count, behind the groups
+  struct Case {
+    uint64_t bytes;
+    uint8_t count; ///< of outliers, as the tensor says
+    const char* message;
+  };
+  for (const Case& c : {Case{kLeast - 1, 0, "needs at least 68"}, Case{kLeast, 1, "weight 'w': states an outlier"},
+                        Case{kLeast + 6, 0, "weight 'w': states an outlier"}}) {
+    test::ArtifactBuilder builder(1);
+    const uint32_t x = builder.slot(kCols), y = builder.slot(kRows);
+    artifact::MatmulOpT op;
+    op.parts.push_back(std::make_unique<artifact::MatmulPartT>(
+        builder.matmul(builder.matrix("w", kRows, kCols, std::vector<float>(kRows * kCols)), x, y)));
+    builder.stage(std::move(op));
+    builder.program.logits = y;
+    builder.manifest.vocab = kRows;
+    builder.manifest.max_context = 1;
+    compiler::ArtifactContents contents = builder.contents();
+    artifact::WeightT& weight = *contents.manifest.weights[0];
+    weight.codec = static_cast<uint16_t>(cortiq::formats::CodecId::kQ1S);
+    weight.bytes = c.bytes;
+    contents.weights = [&](size_t, std::span<uint8_t> out) {
+      std::fill(out.begin(), out.end(), uint8_t{0});
+      if (out.size() >= kLeast)
+        out[kLeast - 4] = c.count;
+      return Status();
+    };
+    test::TemporaryFolder folder;
+    ASSERT_TRUE(compiler::writeArtifact(folder.file("q1s.cqa"), std::move(contents), {}).ok());
+    const auto model = Model::load(folder.file("q1s.cqa"));
+    ASSERT_FALSE(model.ok());
+    EXPECT_THAT(model.status().message(), HasSubstr(c.message));
+  }
 }
 
 } // namespace
