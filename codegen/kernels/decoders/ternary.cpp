@@ -4,6 +4,8 @@
 // k for weight 4k + s. Digit n of byte b (GGUF specification 5): digit(b, n) = (((b * 3^n) mod 256) * 3) >> 8, here on
 // the even and odd bytes of 16-bit lanes.
 
+#include <array>
+
 #include "codegen/kernels/decoders/decoders.h"
 
 namespace cortiq::codegen {
@@ -32,38 +34,37 @@ public:
     return rest(r, v, step - in_dwords);
   }
   Value scale(const Record& r, unsigned v, unsigned) override { return load_f16(r.at, format_.field("d"), 0, v); }
+  /// Of q1t: 20 weights in a dword of digits, 12 in three bytes.
   Value weight_at(Address group, unsigned v, Value column) override {
-    Value record = e_.shr_u(column, 5);
-    Value place = e_.mul(e_.bit_and(column, e_.splat_i32(31)), e_.splat_i32(kPlaceWords));
-    Value table = e_.table(places());
-    auto word = [&](unsigned n) { return e_.gather_i32({table, 4 * int64_t(n)}, place, 4); };
-    Value at = e_.add(word(0), e_.bit_and(row_offsets(v, 4), word(1)));
-    at = e_.add(at, e_.bit_and(row_offsets(v, 1), word(2)));
+    Value record = e_.shr_u(column, 5), place = e_.bit_and(column, e_.splat_i32(31));
+    std::array<uint8_t, 32> byte, power;
+    for (unsigned i = 0; i < 32; ++i) {
+      const unsigned k = i / 4 - kDigits; // byte of "qr", behind the dword
+      byte[i] = uint8_t(i < 4 * kDigits ? rows_ * format_.field("qs").offset + i % 4
+                                        : rows_ * (format_.field("qr").offset + k));
+      power[i] = uint8_t(kPowers[i < 4 * kDigits ? i / 4 : i % 4]);
+    }
+    Value in_dword = e_.shr_s(e_.sub(place, e_.splat_i32(4 * kDigits)), 31);
+    Value row = e_.bit_or(e_.bit_and(in_dword, row_offsets(v, 4)), e_.bit_and_not(in_dword, row_offsets(v, 1)));
     Value low = e_.splat_i32(0xff);
-    Value power = e_.bit_and(e_.mul(e_.bit_and(gather_bytes(group, record, at), low), word(3)), low);
-    Value digit = e_.shr_u(e_.mul(power, e_.splat_i32(3)), 8);
+    Value digits = e_.bit_and(gather_bytes(group, record, e_.add(row, lookup32(byte, place))), low);
+    Value moved = e_.bit_and(e_.mul(digits, lookup32(power, place)), low);
+    Value digit = e_.shr_u(e_.mul(moved, e_.splat_i32(3)), 8);
     Value d = e_.half_bits_to_f32(gather_field(group, record, format_.field("d"), v));
     return e_.mul(e_.to_f32(e_.sub(digit, e_.splat_i32(1))), d);
   }
 
 private:
-  static constexpr unsigned kPlaceWords = 4;
-
-  /// Where the 32 weights of a q1t record have their digits: byte of the first row, all ones where rows are 4 bytes
-  /// apart, all ones where they are 1, power of 3.
-  std::vector<uint32_t> places() const {
-    const formats::LayoutField& qs = format_.field("qs");
-    const formats::LayoutField& qr = format_.field("qr");
-    std::vector<uint32_t> words;
-    for (unsigned i = 0; i < 32; ++i) {
-      if (i < 4 * kDigits) {
-        words.insert(words.end(), {rows_ * qs.offset + i % 4, ~0u, 0, uint32_t(kPowers[i / 4])});
-      } else {
-        const unsigned k = (i - 4 * kDigits) / 4;
-        words.insert(words.end(), {rows_ * (qr.offset + k), 0, ~0u, uint32_t(kPowers[i % 4])});
-      }
-    }
-    return words;
+  /// table[index] in the low byte of each lane, for indices of 0 to 31: two halves, each 0 for the other's indices,
+  /// which have bit 7 set in it.
+  Value lookup32(const std::array<uint8_t, 32>& table, Value index) {
+    auto half = [&](unsigned first) {
+      Value place = first ? e_.bit_xor(index, e_.splat_i32(16)) : index;
+      Value low_byte = e_.bit_or(e_.add(place, e_.splat_i32(0x70)), e_.splat_i32(int32_t(0x80808000)));
+      return e_.lookup16(e_.table16({table.begin() + first, table.begin() + first + 16}),
+                         e_.bitcast(low_byte, e_.i8()));
+    };
+    return e_.bitcast(e_.bit_or(half(0), half(16)), e_.i32());
   }
 
   Value i16_splat(int value) { return e_.bitcast(e_.splat_i32(value << 16 | value), e_.i16()); }
