@@ -106,6 +106,25 @@ TEST(VecInterpreter, MinAndMaxGiveTheSecondForNaN) {
   EXPECT_EQ(out[6], 3);
 }
 
+TEST(VecInterpreter, LanesShiftByTheirOwnAmounts) {
+  const std::vector<uint32_t> in{0x80000000, 0x80000000, 7, 7, /*amounts*/ 31, 0, 32, 0xffffffff};
+  EXPECT_THAT(run<uint32_t>("%x = vec.load %p[0] : vector<4xi32>\n%n = vec.load %p[16] : vector<4xi32>\n"
+                            "%r = vec.shr_v %x, %n : vector<4xi32>\nvec.store %r, %o[0] : vector<4xi32>",
+                            in, 4),
+              ElementsAre(1, 0x80000000, 0, 0));
+}
+
+TEST(VecInterpreter, TablesAndIndicesAreRead) {
+  // The index in memory is unsigned and picks the table's entry by way of an address.
+  const std::vector<uint32_t> in{0xffffffff, 2};
+  EXPECT_THAT(run<uint16_t>("%t = vec.table dense<[258, 3, 4, 5, 6, 7]> : tensor<6xi16>\n%i = vec.read_index %p[4]\n"
+                            "%q = vec.ptr_offset %t, %i * 2\n%v = vec.load %q[-4] : vector<4xi16>\n"
+                            "vec.store %v, %o[0] : vector<4xi16>\n%w = vec.load %q[0] : vector<4xi16>\n"
+                            "vec.store %w, %o[8] : vector<4xi16>",
+                            in, 8),
+              ElementsAre(258, 3, 4, 5, 4, 5, 6, 7));
+}
+
 TEST(VecInterpreter, TheReductionsOrderIsFixed) {
   // (1 + 1e8) + (-1e8 + 1) loses both ones; halves first: (1 + -1e8) + (1e8 + 1) as well, but in another order.
   const std::vector<float> in{1.0f, 1e8f, -1e8f, 1.0f};
