@@ -108,8 +108,8 @@ TEST(VecInterpreter, MinAndMaxGiveTheSecondForNaN) {
 
 TEST(VecInterpreter, LanesShiftByTheirOwnAmounts) {
   const std::vector<uint32_t> in{0x80000000, 0x80000000, 7, 7, /*amounts*/ 31, 0, 32, 0xffffffff};
-  EXPECT_THAT(run<uint32_t>("%x = vec.load %p[0] : vector<4xi32>\n%n = vec.load %p[16] : vector<4xi32>\n"
-                            "%r = vec.shr_v %x, %n : vector<4xi32>\nvec.store %r, %o[0] : vector<4xi32>",
+  EXPECT_THAT(run<uint32_t>("%x = vec.load %p[0] : vector<4xi32>\n%s = vec.load %p[16] : vector<4xi32>\n"
+                            "%r = vec.shr_v %x, %s : vector<4xi32>\nvec.store %r, %o[0] : vector<4xi32>",
                             in, 4),
               ElementsAre(1, 0x80000000, 0, 0));
 }
