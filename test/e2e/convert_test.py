@@ -104,6 +104,16 @@ def check_fixtures(tally, args, convert):
         check_requantized(tally, convert, label, summary, source, out, expect["prompt_ids"])
 
 
+def check_bad_fixtures(tally, args, convert):
+    folder = os.path.join(args.fixtures, "models-gguf", "bad")
+    if not args.fixtures or not os.path.exists(folder):
+        tally.skip("CORTIQ_FIXTURES does not name a folder with models-gguf/bad")
+        return
+    for row in json.load(open(os.path.join(folder, "manifest.json"))):
+        result, out = convert.call(os.path.join(folder, row["file"]), "--quant", "q8_2f")
+        tally.check(f"refuses {row['file']}", harness.why_not_refusal(result, out))
+
+
 def check_requantized(tally, convert, label, summary, source, out, tokens):
     worst = max(t["relative_error"] for t in summary["tensors"])
     wrong = [t["name"] for t in summary["tensors"] if not t["kept"] and t["to"] != "q8_2f"]
@@ -305,11 +315,11 @@ def main():
     args = harness.arguments(__doc__)
     harness.need_tools(args, "cortiq-convert", "cortiq-inspect", "cortiq-run", "cortiq-compile")
     tally = harness.Tally()
-    for check in (check_fixtures, check_tiny_gguf, check_checkpoints, check_codecs, check_refusals, check_memory):
+    for check in (check_fixtures, check_bad_fixtures, check_tiny_gguf, check_checkpoints, check_codecs, check_refusals, check_memory):
         with harness.Scratch() as scratch:
             convert = Convert(args, scratch)
             try:
-                check(tally, *((args, convert) if check is check_fixtures else (convert,)))
+                check(tally, *((args, convert) if check in (check_fixtures, check_bad_fixtures) else (convert,)))
             except (RuntimeError, OSError, ValueError) as error:
                 tally.check(check.__name__, str(error))
     return tally.finish()

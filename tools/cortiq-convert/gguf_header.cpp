@@ -96,6 +96,7 @@ private:
     if (!embedding || embedding->shape.size() != 2)
       return invalid("tensor 'token_embd.weight' is missing or no matrix");
     CORTIQ_ASSIGN_OR_RETURN(sizes_.vocab, checked("vocab_size", embedding->shape[0]));
+    CORTIQ_RETURN_IF_ERROR(check_tokens());
     json_["arch_name"] = arch_.cmf_name;
     json_["hidden_size"] = sizes_.hidden;
     json_["intermediate_size"] = *std::max_element(sizes_.feed_forward.begin(), sizes_.feed_forward.end());
@@ -107,6 +108,16 @@ private:
     json_["hidden_act"] = "silu";
     json_["tie_word_embeddings"] = file_.find("output.weight") == nullptr;
     return {};
+  }
+
+  /// The tokenizer's list has one entry for each row of the embedding.
+  Status check_tokens() const {
+    const formats::GgufEntry* tokens = file_.entry("tokenizer.ggml.tokens");
+    const auto* list = tokens ? std::get_if<formats::GgufArray>(&tokens->value) : nullptr;
+    if (!list || list->size == sizes_.vocab)
+      return {};
+    return invalid("tensor 'token_embd.weight' has " + std::to_string(sizes_.vocab) +
+                   " rows, but tokenizer.ggml.tokens has " + std::to_string(list->size) + " entries");
   }
 
   Status read_heads() {
