@@ -13,8 +13,9 @@ import harness
 
 # What the front ends and the codec table hold; a fixture that needs more is listed as skipped.
 ARCHITECTURES = {"llama", "llama_h256", "llama_tied", "mistral", "qwen2", "qwen3", "qwen3_tied"}
-CMF_CODECS = ("f32", "f16", "bf16", "q8_row", "q8_2f", "q4_block", "q4_tiled", "q4tp", "q2tp", "q1", "q1g", "mxfp4")
+CMF_CODECS = ("f32", "f16", "bf16", "q8_row", "q8_2f", "q4_block", "q4_tiled", "q4tp", "q2tp", "q1", "q1g", "q1s", "q1t", "vbit", "vbit_ro", "mxfp4")
 GGUF_CODECS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K", "IQ4_NL", "IQ4_XS",
+               "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",
                "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "Q2_0_g128", "PQ2_0", "STQ1_0", "PTQ1_0", "G8_0", "FV5", "FV5B", "I2_S", "I8_S", "MXFP4", "NVFP4")
 REAL_MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 PLAIN = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
