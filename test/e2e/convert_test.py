@@ -126,8 +126,24 @@ def check_requantized(tally, convert, label, summary, source, out, tokens):
 def check_tiny_gguf(tally, convert):
     models = harness.tiny_models()
     for case in models.CASES:
-        if case.container == "gguf" and {c.upper() for c in case.codecs} <= KEPT:
-            check_kept(tally, convert, case.name, models.write(case, convert.scratch.folder), TOKENS)
+        if case.container != "gguf" or not {c.upper() for c in case.codecs} <= KEPT:
+            continue
+        source = models.write(case, convert.scratch.folder)
+        if "q8_0" in case.codecs:
+            # Random levels include -128, which vbit_ro has no code for.
+            result, out = convert.call(source)
+            tally.check(f"{case.name}: level -128 refused", harness.why_not_refusal(result, out))
+            source = write_without_lowest_level(models, case, convert.scratch.folder)
+        check_kept(tally, convert, case.name, source, TOKENS)
+
+
+def write_without_lowest_level(models, case, folder):
+    row = models.packing.GGUF["q8_0"]
+    models.packing.GGUF["q8_0"] = (*row[:2], lambda *shape: row[2](*shape).replace(b"\x80", b"\x81"))
+    try:
+        return models.write(case, folder)
+    finally:
+        models.packing.GGUF["q8_0"] = row
 
 
 def write_safetensors(path, rows):
