@@ -2,11 +2,11 @@
 //
 //   w = (code - level) * scale[row][k / 32], level = 2^(width - 1) - 1
 //
-// Data (CMF specification 2.6, 2.7): widths, a byte a row; f16 scales, one for 32 weights; in vbit_ro a table of rows + 1
-// u32, where rows start; then the rows' codes, highest bit first, K / 8 bytes for each bit of the width. A row a lane:
-// a gather takes the four bytes around a code, a byte shuffle turns them, a shift by lanes brings the code down. All
-// is counted from the group's own start, which is a pointer, so that 32 bits suffice; in vbit that start is the sum of
-// all widths before. Lanes beyond a short group's rows have width 0 and read its first row. Four bytes from the last
+// Data (CMF specification 2.6, 2.7): widths, a byte a row; f16 scales, one for 32 weights; in vbit_ro a table of rows +
+// 1 u32, where rows start; then the rows' codes, highest bit first, K / 8 bytes for each bit of the width. A row a
+// lane: a gather takes the four bytes around a code, a byte shuffle turns them, a shift by lanes brings the code down.
+// All is counted from the group's own start, which is a pointer, so that 32 bits suffice; in vbit that start is the sum
+// of all widths before. Lanes beyond a short group's rows have width 0 and read its first row. Four bytes from the last
 // code on end inside the tail padding that the layout states.
 // Registers: bit[v] the rows' next bits, acc[t][v] the sums, both carried over K.
 

@@ -25,6 +25,8 @@ def unsupported(spec):
     """What of a fixture this version lacks, as (kind, names); None when it lacks nothing."""
     if "cases" in spec:
         return "feature", {"skills, masks, pruning and signatures"}
+    if spec.get("min_router_gap") is not None:
+        return "feature", {"experts"}
     if spec["family"] not in ARCHITECTURES:
         return "architecture", {spec["family"]}
     lacking = set(spec["dtypes"]) - set(CMF_CODECS) - set(GGUF_CODECS)
