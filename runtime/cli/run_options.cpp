@@ -138,6 +138,8 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, "-p and --tokens exclude each other");
   if (o.chat && o.tokens)
     return refuse(program, "--chat and --tokens exclude each other");
+  if (o.chat && !o.logits.empty())
+    return refuse(program, "--logits writes the logits of one prompt: give it with -p or --tokens, without --chat");
   if (!o.doctor && !o.verify && !o.chat && !o.prompt && !o.tokens)
     return refuse(program, "it needs -p TEXT, --chat or --tokens IDS; see --help");
   return {true, 0};

@@ -34,6 +34,11 @@ def main():
         marks = [mark for mark in ("<|im_end|>", "<|im_start|>", "\ufffd") if mark in one.stdout + loop.stdout]
         tally.check("no markup or torn characters", f"printed {marks}" if marks else None)
         story = [run, artifact, "--chat", "-p", "Tell me a story.", "-n", "40", "--temp", "0.9", "--seed", "11"]
+        logits = scratch.path("chat.f32")
+        tally.check("--logits with --chat is refused", harness.why_not_refusal(
+            harness.run([run, artifact, "--chat", "-p", "Hi", "-n", "1", "--logits", logits]), logits))
+        tally.check("compile options on an artifact are refused", harness.why_not_refusal(
+            harness.run([run, artifact, "-p", "Hi", "-n", "1", "--numerics", "exact"]), None))
         first, second = harness.run(story), harness.run(story)
         tally.check("a seed repeats a sampled answer", harness.why_not_success(first) or (None if first.stdout == second.stdout else "it differs"))
     return tally.finish()

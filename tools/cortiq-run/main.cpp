@@ -52,6 +52,10 @@ Status run(const RunOptions& options, int argc, char** argv) {
   CORTIQ_ASSIGN_OR_RETURN(const cortiq::formats::FileKind kind, cortiq::formats::detect_file_kind(options.file));
   if (options.backend == "reference")
     return interpret(options, kind, argc, argv);
+  if (kind == cortiq::formats::FileKind::kArtifact && !(options.numerics.empty() && options.target.empty()))
+    return cortiq::invalid("--numerics and --target say how to compile a model, and " +
+                           cortiq::formats::quote(options.file) +
+                           " is compiled already; leave them out, or compile the model again with them");
   std::optional<cortiq::tools::CachedArtifact> cached;
   if (kind != cortiq::formats::FileKind::kArtifact) {
     StatusOr<cortiq::tools::CachedArtifact> artifact = cortiq::tools::compile_into_cache(options);
