@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -116,6 +117,13 @@ Status write_file(const std::string& path, std::span<const uint8_t> bytes) {
   CORTIQ_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   CORTIQ_RETURN_IF_ERROR(file.write(bytes));
   return file.commit();
+}
+
+Status check_not_input(const std::string& input, const std::string& output) {
+  std::error_code missing; // files that do not exist are no input
+  if (!output.empty() && std::filesystem::equivalent(input, output, missing))
+    return invalid(quote(output) + " is the input itself; give the result another name");
+  return {};
 }
 
 } // namespace cortiq::formats

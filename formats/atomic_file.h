@@ -51,4 +51,8 @@ private:
 /// Writes a whole file through an AtomicFile.
 Status write_file(const std::string& path, std::span<const uint8_t> bytes);
 
+/// Refuses an output that is the input itself, by whatever name: its rename would destroy what it was made from. An
+/// empty `output` is none.
+Status check_not_input(const std::string& input, const std::string& output);
+
 } // namespace cortiq::formats

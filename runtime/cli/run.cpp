@@ -53,6 +53,7 @@ Status print_json(const Generated& result, const std::string& text, const Loaded
 
 Status run_prompt(const RunOptions& options, Loaded& loaded) {
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint32_t> prompt, prompt_ids(options, loaded));
+  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.logits));
   if (!options.logits.empty())
     CORTIQ_RETURN_IF_ERROR(write_logits(options.logits, *loaded.engine, prompt));
   Generated result;

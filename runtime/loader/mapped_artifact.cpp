@@ -57,7 +57,7 @@ bool same_hash(const formats::Hash256& hash, const uint8_t* stored) {
 
 StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path) {
   const std::string name = formats::quote(path);
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0)
     return system_error(("cannot open " + name).c_str(), errno);
   struct stat info;

@@ -39,6 +39,12 @@ def main():
             harness.run([run, artifact, "--chat", "-p", "Hi", "-n", "1", "--logits", logits]), logits))
         tally.check("compile options on an artifact are refused", harness.why_not_refusal(
             harness.run([run, artifact, "-p", "Hi", "-n", "1", "--numerics", "exact"]), None))
+        whole = open(artifact, "rb").read()
+        tally.check("--logits onto the artifact is refused", harness.why_not_refusal(
+            harness.run([run, artifact, "-p", "Hi", "-n", "0", "--logits", artifact]), None))
+        tally.check("compiling onto the input is refused", harness.why_not_refusal(
+            harness.run([os.path.join(args.bin, "cortiq-compile"), artifact, "-o", artifact]), None))
+        tally.check("the input is whole", None if open(artifact, "rb").read() == whole else "it was overwritten")
         first, second = harness.run(story), harness.run(story)
         tally.check("a seed repeats a sampled answer", harness.why_not_success(first) or (None if first.stdout == second.stdout else "it differs"))
     return tally.finish()

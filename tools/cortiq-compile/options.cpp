@@ -8,6 +8,7 @@
 #include "compiler/emit/emit_artifact.h"
 #include "compiler/target/target_table.h"
 #include "formats/artifact/artifact_file.h"
+#include "formats/atomic_file.h"
 
 namespace cl = llvm::cl;
 
@@ -52,6 +53,7 @@ Status check(const CompileOptions& o) {
   if (o.gemv.empty()) {
     if (o.model.empty())
       return invalid("name the model to compile; --help shows how");
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(o.model, o.output));
     if (!o.shape.empty() || !o.layout.empty())
       return invalid("--shape and --layout belong to --gemv");
     if (o.weights == "link")

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "formats/atomic_file.h"
 #include "formats/cmf/cmf_stream_writer.h"
 #include "formats/file_kind.h"
 #include "formats/gguf/gguf_file.h"
@@ -99,9 +100,8 @@ StatusOr<ConvertSummary> convert_model(SourceModel model, const ConvertOptions& 
 } // namespace
 
 StatusOr<ConvertSummary> convert(const ConvertOptions& options) {
+  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.input, options.output));
   std::error_code error;
-  if (std::filesystem::equivalent(options.input, options.output, error))
-    return invalid(quote(options.output) + " is the input itself; give the result another name");
   if (std::filesystem::is_directory(options.input, error)) {
     CORTIQ_ASSIGN_OR_RETURN(const formats::SafetensorsFolder weights, formats::SafetensorsFolder::open(options.input));
     CORTIQ_ASSIGN_OR_RETURN(SourceModel model, read_hf_model(options.input, weights));
