@@ -13,7 +13,6 @@ public:
   /// Emits what is read once a call: the payload's address and where its scales begin.
   FlatCore(Emit& e, const KernelSpec& spec, Value args);
 
-  unsigned vectors() const { return vectors_; }
   /// Numbers of weight 0 of the rows of the call's first group, and of the group after `flat`'s.
   std::vector<Value> first_numbers(Value args);
   std::vector<Value> next_group(const std::vector<Value>& flat);

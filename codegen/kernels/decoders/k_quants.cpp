@@ -13,6 +13,16 @@
 namespace cortiq::codegen {
 namespace {
 
+/// The bits of `mask` from bit `shift` of each 32-bit lane on.
+Value bits_of(Emit& e, Value word, unsigned shift, int32_t mask) {
+  return e.bit_and(shift ? e.shr_u(word, shift) : word, e.splat_i32(mask));
+}
+
+/// The same f32 lanes with the other sign.
+Value negated(Emit& e, Value v) {
+  return e.bitcast(e.bit_xor(e.bitcast(v, e.i32()), e.splat_i32(INT32_MIN)), e.f32());
+}
+
 class Q4KDecoder : public Decoder {
 public:
   using Decoder::Decoder;
@@ -38,7 +48,7 @@ public:
   }
   Value minimum(const Record& r, unsigned v, unsigned s) override {
     Value m = e_.mul(load_f16(r.at, format_.field("dmin"), 0, v), e_.to_f32(six_bits(r, v, s, 1)));
-    return e_.bitcast(e_.bit_xor(e_.bitcast(m, e_.i32()), e_.splat_i32(INT32_MIN)), e_.f32());
+    return negated(e_, m);
   }
 
 private:
@@ -47,14 +57,11 @@ private:
   Value six_bits(const Record& r, unsigned v, unsigned s, unsigned which) {
     const auto& field = format_.field("scales");
     if (s < 4)
-      return masked(load_words(r.at, field, which, v), 8 * s, 63);
+      return bits_of(e_, load_words(r.at, field, which, v), 8 * s, 63);
     const unsigned t = s - 4;
-    Value low = masked(load_words(r.at, field, 2, v), 8 * t + 4 * which, 15);
-    Value high = masked(load_words(r.at, field, which, v), 8 * t + 2, 0x30);
+    Value low = bits_of(e_, load_words(r.at, field, 2, v), 8 * t + 4 * which, 15);
+    Value high = bits_of(e_, load_words(r.at, field, which, v), 8 * t + 2, 0x30);
     return e_.bit_or(low, high);
-  }
-  Value masked(Value word, unsigned shift, int32_t mask) {
-    return e_.bit_and(shift ? e_.shr_u(word, shift) : word, e_.splat_i32(mask));
   }
 };
 
@@ -132,14 +139,13 @@ public:
   }
   Value minimum(const Record& r, unsigned v, unsigned s) override {
     Value m = e_.mul(load_f16(r.at, format_.field("dmin"), 0, v), e_.to_f32(nibble(r, v, s, 4)));
-    return e_.bitcast(e_.bit_xor(e_.bitcast(m, e_.i32()), e_.splat_i32(INT32_MIN)), e_.f32());
+    return negated(e_, m);
   }
 
 private:
   Value nibble(const Record& r, unsigned v, unsigned s, unsigned from) {
     Value word = load_words(r.at, format_.field("scales"), s / 4, v);
-    const unsigned shift = 8 * (s % 4) + from;
-    return e_.bit_and(shift ? e_.shr_u(word, shift) : word, e_.splat_i32(15));
+    return bits_of(e_, word, 8 * (s % 4) + from, 15);
   }
 };
 
@@ -161,15 +167,10 @@ public:
   Value scale(const Record& r, unsigned v, unsigned s) override {
     const formats::LayoutField& scales = format_.field("scales");
     const unsigned t = s / 4, byte = 8 * (s % 4);
-    Value low = shifted(load_words(r.at, scales, t % 2, v), byte + 4 * (t / 2), 15);
-    Value high = e_.shl(shifted(load_words(r.at, scales, 2, v), byte + 2 * t, 3), 4);
+    Value low = bits_of(e_, load_words(r.at, scales, t % 2, v), byte + 4 * (t / 2), 15);
+    Value high = e_.shl(bits_of(e_, load_words(r.at, scales, 2, v), byte + 2 * t, 3), 4);
     Value sc = e_.sub(e_.bit_or(low, high), e_.splat_i32(32));
     return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(sc));
-  }
-
-private:
-  Value shifted(Value word, unsigned shift, int32_t mask) {
-    return e_.bit_and(shift ? e_.shr_u(word, shift) : word, e_.splat_i32(mask));
   }
 };
 
