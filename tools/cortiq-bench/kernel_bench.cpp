@@ -1,44 +1,17 @@
 #include "tools/cortiq-bench/kernel_bench.h"
 
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 #include <vector>
 
 #include "formats/atomic_file.h"
 #include "formats/mapped_file.h"
 #include "formats/quote.h"
-#include "runtime/cli/compiler_process.h"
 #include "runtime/session/session.h"
+#include "tools/cortiq-bench/compiled_artifact.h"
 
 namespace cortiq::bench {
 namespace {
-
-/// A name for a file that goes away with the object.
-class TemporaryFile {
-public:
-  static StatusOr<TemporaryFile> create() {
-    const char* folder = std::getenv("TMPDIR");
-    TemporaryFile out;
-    out.path_ = std::string(folder && *folder ? folder : "/tmp") + "/cortiq-bench-XXXXXX.cqa";
-    const int fd = mkstemps(out.path_.data(), 4);
-    if (fd < 0)
-      return io_error("cannot create " + formats::quote(out.path_) + ": " + std::strerror(errno));
-    close(fd);
-    return out;
-  }
-  TemporaryFile(TemporaryFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ~TemporaryFile() {
-    if (!path_.empty())
-      unlink(path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-
-private:
-  TemporaryFile() = default;
-  std::string path_;
-};
 
 StatusOr<uint64_t> columns_of(const std::string& shape) {
   const size_t x = shape.find('x');
@@ -61,14 +34,16 @@ Status bench_kernel(const KernelBenchOptions& options) {
   std::vector<float> x(rows * columns);
   std::memcpy(x.data(), inputs.bytes().data(), inputs.bytes().size());
 
-  CORTIQ_ASSIGN_OR_RETURN(const TemporaryFile artifact, TemporaryFile::create());
-  CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, runtime::cli::find_compiler());
-  std::vector<std::string> arguments = {"--gemv",      options.codec,   "--shape",
-                                        options.shape, "--weights",     options.weights,
-                                        "-o",          artifact.path(), "--numerics=" + options.numerics};
+  std::vector<std::string> arguments = {"--gemv",
+                                        options.codec,
+                                        "--shape",
+                                        options.shape,
+                                        "--weights",
+                                        options.weights,
+                                        "--numerics=" + options.numerics};
   if (!options.target.empty())
     arguments.push_back("--target=" + options.target);
-  CORTIQ_RETURN_IF_ERROR(runtime::cli::run_compiler(compiler, arguments));
+  CORTIQ_ASSIGN_OR_RETURN(const CompiledArtifact artifact, CompiledArtifact::compile(std::move(arguments)));
 
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(artifact.path(), {}));
   runtime::SessionOptions how;

@@ -1,16 +1,20 @@
-// cortiq-bench: measures whole models and single kernels. Exit codes: 0 done, 2 bad input or command line, 1 a bug.
+// cortiq-bench: measures whole models, their quality and single kernels. Exit codes: 0 done, 2 bad input or command
+// line, 1 a bug.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <initializer_list>
 #include <string>
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/file_guard.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
+#include "runtime/evaluate/perplexity.h"
 #include "tools/cortiq-bench/kernel_bench.h"
 #include "tools/cortiq-bench/model_bench.h"
+#include "tools/cortiq-bench/quality_bench.h"
 
 namespace {
 
@@ -25,13 +29,17 @@ int complain(const std::string& sentence, int code) {
 struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
+  cortiq::bench::QualityBenchOptions quality;
+  std::string numerics, target;
   unsigned threads = 0;
   uint64_t seed = 0;
   bool bandwidth = false;
 };
 
 void declare(CLI::App& app, CommandLine& line) {
-  app.add_option("FILE", line.model.file, "an artifact: measure prefill and decode");
+  app.add_option(
+      "FILE", line.model.file,
+      "an artifact: measure prefill and decode; with --perplexity a model too, which is then compiled first");
   app.add_option("--prefill", line.model.prefill, "tokens of the prompt")->capture_default_str();
   app.add_option("--decode", line.model.decode, "tokens generated after it")->capture_default_str();
   app.add_option("--repeat", line.model.repeat, "runs, of which the fastest counts")->capture_default_str();
@@ -51,17 +59,65 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--weights", line.kernel.weights, "the payload of W")->type_name("FILE")->group(kernel);
   app.add_option("--x", line.kernel.x, "inputs, float32")->type_name("X.f32")->group(kernel);
   app.add_option("-o,--output", line.kernel.out, "results, float32")->type_name("Y.f32")->group(kernel);
-  app.add_option("--numerics", line.kernel.numerics, "fast or exact")
+
+  const std::string quality = "Quality on a text";
+  app.add_option("--perplexity", line.quality.text,
+                 "how well FILE predicts this text. It is cut into windows of --context tokens; each starts from an "
+                 "empty state (and the begin token, where the model has one), and the tokens of its second half are "
+                 "scored. What does not fill a window is left out")
+      ->type_name("TEXT")
+      ->group(quality);
+  app.add_option("--context", line.quality.context, "tokens a window (default: 512, or what the artifact holds)")
+      ->check(CLI::Range(cortiq::runtime::kLeastWindow, uint64_t{1} << 32))
+      ->type_name("N")
+      ->group(quality);
+  app.add_option("--kl", line.quality.reference,
+                 "and how far its predictions diverge from this artifact's or model's (compiled as exact); the word "
+                 "exact: from FILE's own, which is a model then")
+      ->type_name("REFERENCE")
+      ->group(quality);
+
+  const std::string compile = "What is compiled, by --gemv and for --perplexity";
+  app.add_option("--numerics", line.numerics, "fast (default) or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
-      ->capture_default_str()
-      ->group(kernel);
-  app.add_option("--target", line.kernel.target, "instruction set (default: native)")->group(kernel);
+      ->group(compile);
+  app.add_option("--target", line.target, "instruction set (default: native)")->group(compile);
+}
+
+/// The first of `options` that was given and that `mode` would ignore.
+Status refuse(const CLI::App& app, const std::string& mode, std::initializer_list<const char*> options) {
+  for (const char* option : options)
+    if (app.count(option) != 0)
+      return cortiq::invalid(std::string(option) + " does not go with " + mode + "; see --help");
+  return {};
+}
+
+Status run_quality(const CLI::App& app, CommandLine& line) {
+  if (line.model.file.empty())
+    return cortiq::invalid("--perplexity needs a FILE, an artifact or a model; see --help");
+  CORTIQ_RETURN_IF_ERROR(refuse(
+      app, "--perplexity",
+      {"--gemv", "--bandwidth", "--prefill", "--decode", "--repeat", "--fill", "--shape", "--weights", "--x", "-o"}));
+  line.quality.file = line.model.file;
+  line.quality.numerics = line.numerics;
+  line.quality.target = line.target;
+  line.quality.kv = line.model.kv;
+  line.quality.threads = line.threads;
+  line.quality.json = line.model.json;
+  line.quality.verbose = line.model.verbose;
+  return cortiq::bench::bench_quality(line.quality);
 }
 
 Status run(CLI::App& app, CommandLine& line) {
+  if (app.count("--perplexity") != 0)
+    return run_quality(app, line);
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));
   if (!line.kernel.codec.empty()) {
     if (line.kernel.shape.empty() || line.kernel.weights.empty() || line.kernel.x.empty() || line.kernel.out.empty())
       return cortiq::invalid("--gemv needs --shape, --weights, --x and -o; see --help");
+    if (!line.numerics.empty())
+      line.kernel.numerics = line.numerics;
+    line.kernel.target = line.target;
     line.kernel.threads = line.threads == 0 ? 1 : line.threads;
     return cortiq::bench::bench_kernel(line.kernel);
   }
@@ -73,6 +129,8 @@ Status run(CLI::App& app, CommandLine& line) {
   }
   if (line.model.file.empty())
     return cortiq::invalid("it needs a FILE, --gemv or --bandwidth; see --help");
+  CORTIQ_RETURN_IF_ERROR(
+      refuse(app, "measuring an artifact's speed", {"--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
   line.model.threads = line.threads;
   if (app.count("--fill") != 0)
     line.model.fill_seed = line.seed;
@@ -84,7 +142,7 @@ Status run(CLI::App& app, CommandLine& line) {
 int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-bench");
   try {
-    CLI::App app("Measures compiled models and single kernels.", "cortiq-bench");
+    CLI::App app("Measures compiled models, how well they predict a text, and single kernels.", "cortiq-bench");
     app.set_version_flag("--version", "cortiq-bench " CORTIQ_VERSION " (artifact schema " +
                                           std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
     CommandLine line;
