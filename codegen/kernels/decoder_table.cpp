@@ -37,7 +37,8 @@ constexpr DecoderRow kDecoders[] = {
     {CodecId::kIQ2_XXS, make_iq2_xxs_decoder},   {CodecId::kIQ2_XS, make_iq2_xs_decoder},
     {CodecId::kIQ2_S, make_iq2_s_decoder},       {CodecId::kIQ3_XXS, make_iq3_xxs_decoder},
     {CodecId::kIQ3_S, make_iq3_s_decoder},       {CodecId::kIQ1_S, make_iq1_s_decoder},
-    {CodecId::kIQ1_M, make_iq1_m_decoder},
+    {CodecId::kIQ1_M, make_iq1_m_decoder},       {CodecId::kBLRU, make_sign_row_decoder},
+    {CodecId::kBLRV, make_sign_row_decoder},
 };
 
 const DecoderRow* find(CodecId codec) {

@@ -41,6 +41,9 @@ enum class CodecId : uint16_t {
   kBLR = 28,
   kQ1G = 29,
   kMXFP4 = 30,
+  // Factors of kBLR, which artifacts hold and no file does (low_rank.h).
+  kBLRU = 31,
+  kBLRV = 32,
   // GGUF.
   kQ4_0 = 64,
   kQ4_1 = 65,
@@ -109,6 +112,9 @@ struct Codec {
   /// Decodes row `row` of a rows x cols tensor into `out` (cols floats). `payload` has passed check_payload().
   /// Null for raw data (kNone), which has no float decode.
   void (*decode_row)(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out);
+
+  /// The payload ends in an f16 scale a column, which kernels want multiplied into the activations.
+  bool column_scales = false;
 
   /// The payload itself says how long it is; validate() holds it against the shape.
   bool variable_size = false;

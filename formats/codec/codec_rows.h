@@ -8,6 +8,8 @@ namespace cortiq::formats {
 
 extern const Codec kBF16Codec;
 extern const Codec kBLRCodec;
+extern const Codec kBLRUCodec;
+extern const Codec kBLRVCodec;
 extern const Codec kF16Codec;
 extern const Codec kF32Codec;
 extern const Codec kFV5BCodec;

@@ -51,6 +51,9 @@ std::span<const Codec> codec_table() {
       kBLRCodec,
       kQ1GCodec,
       kMXFP4Codec,
+      // factors of blr
+      kBLRUCodec,
+      kBLRVCodec,
       // GGUF
       kQ40Codec,
       kQ41Codec,

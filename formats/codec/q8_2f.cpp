@@ -40,6 +40,7 @@ constinit const Codec kQ82FCodec = {
     .form = DotForm::kAffineInt,
     .payload_bytes = payload_bytes,
     .decode_row = decode_row,
+    .column_scales = true,
 };
 
 } // namespace cortiq::formats

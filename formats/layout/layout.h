@@ -92,6 +92,8 @@ struct R16Format {
 ///     "qs" 8 x 4; g8_0: block 32: "d" bf16 4 x 2 (8 weights each), "qs" 2 x 4; i2_s: block 128: "qs" 8 x 4, tensor
 ///     part as i8_s. All pairs of bits, weight = (code - 1) * d.
 ///   q2tp, q2tp_affine: header as q4tp (rung 0 is 0, rung c is lo * step^(c - 1)); block 32: "qs" 2 x 4, pairs of bits.
+///   blr_u, blr_v: header "d" f16; block 32: "qs" 1 x 4, bits, set = +d, the last block padded with zero bits; tensor
+///     part of blr_v = cols f16 column scales.
 ///   q1, q1s: block 32: "d" 1 x 2, "qs" 1 x 4; q1g, q1_0: block 128: "d" 1 x 2, "qs" 4 x 4. Bits, set = +d.
 ///   fv5: block 256: "low", "high" f32 1 x 4, "plus", "minus", "select" 8 x 4, bits.
 ///   tq1_0: block 256: "d" 1 x 2, "qs" 13 x 4; ptq1_0: block 128: "d" 1 x 2, "qs" 6 x 4, "qr" 2 x 1; q1t: block 32: "d"

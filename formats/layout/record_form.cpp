@@ -22,13 +22,14 @@ Planes planes_of_row(const PlaneSizes& sizes, Byte* payload, uint64_t rows, uint
 
 const RecordForm* find_record_form(CodecId codec) {
   static const RecordForm* const kForms[] = {
-      &kBF16Form,   &kF16Form,        &kF32Form,     &kFV5BForm,  &kFV5Form,       &kG80Form,    &kI2SForm,
-      &kI8SForm,    &kIQ1MForm,       &kIQ1SForm,    &kIQ2SForm,  &kIQ2XSForm,     &kIQ2XXSForm, &kIQ3SForm,
-      &kIQ3XXSForm, &kIQ4NLForm,      &kIQ4XSForm,   &kMXFP4Form, &kMXFP4GGMLForm, &kNVFP4Form,  &kPTQ10Form,
-      &kQ10Form,    &kQ1Form,         &kQ1GForm,     &kQ1SForm,   &kQ1TForm,       &kQ20Form,    &kQ20G128Form,
-      &kQ2KForm,    &kQ2TPAffineForm, &kQ2TPForm,    &kQ3KForm,   &kQ40Form,       &kQ41Form,    &kQ4BlockForm,
-      &kQ4KForm,    &kQ4TPForm,       &kQ4TiledForm, &kQ50Form,   &kQ51Form,       &kQ5KForm,    &kQ6KForm,
-      &kQ80Form,    &kQ82FForm,       &kQ8KForm,     &kQ8RowForm, &kSTQ10Form,     &kTQ10Form,   &kTQ20Form,
+      &kBF16Form,   &kBLRUForm,    &kBLRVForm,   &kF16Form,        &kF32Form,     &kFV5BForm,  &kFV5Form,
+      &kG80Form,    &kI2SForm,     &kI8SForm,    &kIQ1MForm,       &kIQ1SForm,    &kIQ2SForm,  &kIQ2XSForm,
+      &kIQ2XXSForm, &kIQ3SForm,    &kIQ3XXSForm, &kIQ4NLForm,      &kIQ4XSForm,   &kMXFP4Form, &kMXFP4GGMLForm,
+      &kNVFP4Form,  &kPTQ10Form,   &kQ10Form,    &kQ1Form,         &kQ1GForm,     &kQ1SForm,   &kQ1TForm,
+      &kQ20Form,    &kQ20G128Form, &kQ2KForm,    &kQ2TPAffineForm, &kQ2TPForm,    &kQ3KForm,   &kQ40Form,
+      &kQ41Form,    &kQ4BlockForm, &kQ4KForm,    &kQ4TPForm,       &kQ4TiledForm, &kQ50Form,   &kQ51Form,
+      &kQ5KForm,    &kQ6KForm,     &kQ80Form,    &kQ82FForm,       &kQ8KForm,     &kQ8RowForm, &kSTQ10Form,
+      &kTQ10Form,   &kTQ20Form,
   };
   for (const RecordForm* form : kForms)
     if (form->codec == codec)

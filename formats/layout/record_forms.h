@@ -7,6 +7,8 @@
 namespace cortiq::formats {
 
 extern const RecordForm kBF16Form;
+extern const RecordForm kBLRUForm;
+extern const RecordForm kBLRVForm;
 extern const RecordForm kF16Form;
 extern const RecordForm kF32Form;
 extern const RecordForm kFV5BForm;

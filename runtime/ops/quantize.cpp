@@ -64,10 +64,10 @@ public:
   std::vector<float> column_scale;
 };
 
-/// The column scales stand as f16 in the tensor part of a packed q8_2f weight.
+/// The column scales stand as f16 in the tensor part of a packed weight.
 StatusOr<std::vector<float>> column_scales(const Resolver& resolver, uint32_t index, uint64_t k) {
   CORTIQ_ASSIGN_OR_RETURN(const WeightRef weight, resolver.weight(index, "quantize"));
-  if (weight.codec->id != formats::CodecId::kQ82F || weight.layout != formats::LayoutId::kR16 || weight.cols != k)
+  if (!weight.codec->column_scales || weight.layout != formats::LayoutId::kR16 || weight.cols != k)
     return invalid("quantize: weight " + std::to_string(index) + " has no column scales for " + std::to_string(k) +
                    " columns");
   std::vector<float> out(k);

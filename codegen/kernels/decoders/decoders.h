@@ -24,6 +24,7 @@ std::unique_ptr<Decoder> make_two_bit_decoder(Emit&, const KernelSpec&, formats:
 std::unique_ptr<Decoder> make_g8_0_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_i2_s_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_one_bit_decoder(Emit&, const KernelSpec&, formats::R16Format);
+std::unique_ptr<Decoder> make_sign_row_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_fv5_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_int8_f32_decoder(Emit&, const KernelSpec&, formats::R16Format);
 std::unique_ptr<Decoder> make_ternary_decoder(Emit&, const KernelSpec&, formats::R16Format);

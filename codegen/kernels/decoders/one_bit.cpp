@@ -1,5 +1,6 @@
 // Decoders of the sign codecs: w = bit ? +d : -d.
 //   q1, q1s (32 weights a scale), q1g, q1_0 (128)
+//   blr_u, blr_v (one scale a row in the header; blr_v's column scales are in the activations by now)
 // The level is 2 * bit with zero point 1.
 
 #include "codegen/kernels/decoders/bit_fields.h"
@@ -34,8 +35,30 @@ public:
   }
 };
 
+class SignRowDecoder final : public BitFields {
+public:
+  using BitFields::BitFields;
+
+  Geometry geometry() const override {
+    Geometry g;
+    g.umax = 2;
+    g.zero_point = 1;
+    g.row_scale = true;
+    g.unroll = 2;
+    return g;
+  }
+  Value levels(const Record& r, unsigned v, unsigned step) override {
+    return codes(r, format_.field("qs"), v, step, 1, 1);
+  }
+  Value scale(const Record&, unsigned, unsigned) override { return {}; }
+  Value row_scale(Address group, unsigned v) override { return load_f16(group, format_.header_field("d"), 0, v); }
+};
+
 } // namespace
 
+std::unique_ptr<Decoder> make_sign_row_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
+  return std::make_unique<SignRowDecoder>(e, spec, std::move(format));
+}
 std::unique_ptr<Decoder> make_one_bit_decoder(Emit& e, const KernelSpec& spec, formats::R16Format format) {
   return std::make_unique<OneBitDecoder>(e, spec, std::move(format));
 }

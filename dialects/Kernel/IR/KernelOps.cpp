@@ -191,7 +191,8 @@ LogicalResult QuantizeOp::verifySymbolUses(SymbolTableCollection& tables) {
   FailureOr<WeightOp> w = lookUp<WeightOp>(*this, tables, getColumnScaleAttr(), "weight");
   if (failed(w))
     return failure();
-  if (w->getCodec() != "q8_2f")
+  const formats::Codec* codec = formats::find_codec({w->getCodec().data(), w->getCodec().size()});
+  if (!codec || !codec->column_scales)
     return emitOpError() << "takes column scales from " << getColumnScaleAttr() << ", which is " << w->getCodec()
                          << " and has none";
   return checkBuffer(*this, getInput(), w->getCols(), "the input");

@@ -197,7 +197,7 @@ def Kernel_NormOp : Kernel_StageMember<"norm", [AttrSizedOperandSegments]> {
 def Kernel_QuantizeOp : Kernel_StageMember<"quantize", [AttrSizedOperandSegments]> {
   let summary = "activations brought into the form a kernel reads";
   let description = [{
-    The input, multiplied by the weight's column scales where `column_scale` names a weight that has them (q8_2f), as
+    The input, multiplied by the weight's column scales where `column_scale` names a weight that has them (q8_2f, blr_v), as
     quantized activations (`act`) or, for the exact arm with column scales, as floats (`out`).
 
     ```mlir

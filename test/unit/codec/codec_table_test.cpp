@@ -51,7 +51,8 @@ TEST(CodecTable, HasACompleteRowForEachEnumerator) {
       CodecId::kIQ2_XS, CodecId::kIQ2_S, CodecId::kIQ3_XXS,    CodecId::kIQ3_S,      CodecId::kIQ1_S,
       CodecId::kIQ1_M,  CodecId::kTQ1_0, CodecId::kTQ2_0,      CodecId::kMXFP4_GGML, CodecId::kNVFP4,
       CodecId::kQ1_0,   CodecId::kQ2_0,  CodecId::kQ2_0_G128,  CodecId::kSTQ1_0,     CodecId::kG8_0,
-      CodecId::kPTQ1_0, CodecId::kFV5,   CodecId::kFV5B,       CodecId::kI2_S,       CodecId::kI8_S};
+      CodecId::kPTQ1_0, CodecId::kFV5,   CodecId::kFV5B,       CodecId::kI2_S,       CodecId::kI8_S,
+      CodecId::kBLRU,   CodecId::kBLRV};
   EXPECT_EQ(codec_table().size(), std::size(all));
   for (const CodecId id : all)
     EXPECT_EQ(codec_info(id).id, id);

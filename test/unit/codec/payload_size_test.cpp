@@ -31,7 +31,7 @@ TEST(PayloadSize, FollowsTheFormulas) {
       {"tq2_0", 2, 512, 264},     {"mxfp4_ggml", 2, 64, 68},  {"nvfp4", 2, 128, 144},  {"q1_0", 2, 256, 72},
       {"q2_0", 2, 128, 72},       {"q2_0_g128", 2, 256, 136}, {"stq1_0", 2, 512, 168}, {"g8_0", 2, 64, 64},
       {"ptq1_0", 2, 256, 112},    {"fv5", 2, 512, 416},       {"fv5b", 2, 512, 1040},  {"i2_s", 2, 256, 160},
-      {"i8_s", 2, 64, 160},
+      {"i8_s", 2, 64, 160},       {"blr_u", 4, 24, 20},       {"blr_v", 4, 24, 68},
   };
   for (const SizeCase& test : kCases) {
     SCOPED_TRACE(std::string(test.codec));

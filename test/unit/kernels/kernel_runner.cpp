@@ -146,7 +146,7 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
       values[i] = kind == Data::kZero       ? 0.0f
                   : kind == Data::kExtremes ? (t % 2 || i % 2 ? 1.0f : -1.0f)
                                             : normal(random) * (i % 61 ? 1.0f : 12.0f);
-    if (spec.codec == CodecId::kQ82F) { // the caller multiplies column scales into the activations
+    if (codec.column_scales) { // the caller multiplies column scales into the activations
       const auto* columns = reinterpret_cast<const uint16_t*>(d.weights.data());
       for (uint64_t i = 0; i < spec.k; ++i)
         values[i] *= f16_to_f32(columns[i]);
@@ -179,7 +179,7 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
       double sum = 0, magnitude = 0;
       for (uint64_t i = 0; i < spec.k; ++i) {
         double weight = w[i];
-        if (spec.codec == CodecId::kQ82F) { // its column scale sits in x already
+        if (codec.column_scales) { // its column scale sits in x already
           const auto* columns = reinterpret_cast<const uint16_t*>(d.weights.data());
           weight /= f16_to_f32(columns[i]);
         }

@@ -293,6 +293,15 @@ const MeaningCase kMeanings[] = {
      }},
     {"q6_k", q6_k},
     {"iq4_nl", iq4_nl},
+    {"blr_u",
+     [](const FieldReader& r, uint64_t b, uint64_t i) {
+       return half_to_float(static_cast<uint16_t>(r.header("d", 0))) * (r.bit("qs", b, i) ? 1.0f : -1.0f);
+     }},
+    {"blr_v",
+     [](const FieldReader& r, uint64_t b, uint64_t i) {
+       return half_to_float(static_cast<uint16_t>(r.header("d", 0))) * (r.bit("qs", b, i) ? 1.0f : -1.0f) *
+              r.column_scale(32 * b + i);
+     }},
     {"q1", sign_of},
     {"q1s", sign_of},
     {"q1t", q1t},

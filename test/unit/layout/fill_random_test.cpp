@@ -85,7 +85,7 @@ constexpr PinnedFill kPinned[] = {
     {"vbit", 0xcb468a808c97c875},     {"vbit_ro", 0xfcf92e2c3084459a},     {"q1t", 0x813493aed6079830},
     {"q2_k", 0x5e467cf524a5361f},     {"mxfp4", 0x7bdcc5a384a044dd},       {"ptq1_0", 0x48e4ced2fe31d741},
     {"iq3_s", 0xca3a752cc4d0e571},    {"q1_0", 0x8c4e1b12acea7715},        {"iq2_s", 0x9e342120755eb1c},
-    {"q1s", 0x6c7bc18e35690b2d},
+    {"q1s", 0x6c7bc18e35690b2d},      {"blr_u", 0x6d2a8bce69997ee8},       {"blr_v", 0x7870da3116c286c1},
 };
 
 TEST(FillRandom, IsTheSameOnEveryMachine) {
