@@ -1,9 +1,6 @@
 #include "compiler/emit/program_builder.h"
 
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/TypeSwitch.h"
-
+#include "compiler/emit/rows/rows.h"
 #include "formats/artifact/kernel_abi.h"
 #include "formats/layout/layout.h"
 
@@ -11,8 +8,6 @@ using namespace mlir;
 
 namespace cortiq::compiler {
 namespace {
-
-constexpr uint32_t kNone = 0xFFFFFFFF; // the schema's word for "absent"
 
 const formats::Codec& codecOf(llvm::StringRef name) {
   return *formats::find_codec({name.data(), name.size()});
@@ -22,18 +17,9 @@ artifact::BufferKind kindOf(kernel::Form form) {
   return form == kernel::Form::q8a ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32;
 }
 
-float toFloat(const llvm::APFloat& value) {
-  return value.convertToFloat();
-}
-
 class Builder {
 public:
-  explicit Builder(ModuleOp module) : module_(module) {
-    number<kernel::WeightOp>(weights_);
-    number<kernel::DefineOp>(kernels_);
-    number<kernel::KvLayerOp>(caches_);
-    number<kernel::RopeTableOp>(ropes_);
-  }
+  explicit Builder(ModuleOp module) : module_(module), numbers_(module) {}
 
   artifact::ProgramT build(kernel::ProgramOp program) {
     artifact::ProgramT out;
@@ -44,7 +30,7 @@ public:
     for (auto rope : module_.getOps<kernel::RopeTableOp>())
       out.rope_tables.push_back(ropeRow(rope));
     for (auto alloc : program.getBody().front().getOps<kernel::AllocOp>()) {
-      slots_[alloc.getBuffer()] = out.buffers.size();
+      numbers_.addSlot(alloc.getBuffer());
       out.buffers.push_back(bufferRow(alloc));
     }
     for (auto stage : program.getBody().front().getOps<kernel::StageOp>()) {
@@ -53,35 +39,16 @@ public:
       row->name = stage.getName().str();
       for (Operation& op : stage.getBody().front()) {
         row->calls.push_back(std::make_unique<artifact::CallT>());
-        fill(row->calls.back()->op, &op);
+        fillRow(&op, numbers_, row->calls.back()->op);
       }
       out.stages.push_back(std::move(row));
     }
-    out.logits = slot(cast<kernel::ReturnOp>(program.getBody().front().back()).getLogits());
+    out.logits = numbers_.slot(cast<kernel::ReturnOp>(program.getBody().front().back()).getLogits());
     out.arena_bytes_per_token = *program.getArenaBytesPerToken();
     return out;
   }
 
 private:
-  using Numbers = llvm::StringMap<uint32_t>;
-
-  template <class Op>
-  void number(Numbers& numbers) {
-    for (Op op : module_.getOps<Op>())
-      numbers.try_emplace(op.getSymName(), numbers.size());
-  }
-
-  uint32_t slot(Value buffer) const { return buffer ? slots_.lookup(buffer) : kNone; }
-  static uint32_t index(const Numbers& numbers, std::optional<llvm::StringRef> symbol) {
-    return symbol ? numbers.lookup(*symbol) : kNone;
-  }
-  std::vector<uint32_t> kernelList(ArrayAttr symbols) const {
-    std::vector<uint32_t> list;
-    for (auto symbol : symbols.getAsRange<FlatSymbolRefAttr>())
-      list.push_back(kernels_.lookup(symbol.getValue()));
-    return list;
-  }
-
   static std::unique_ptr<artifact::KernelT> kernelRow(kernel::DefineOp define) {
     kernel::SpecAttr spec = define.getSpec();
     auto row = std::make_unique<artifact::KernelT>();
@@ -123,121 +90,8 @@ private:
     return row;
   }
 
-  void fill(artifact::OpUnion& out, Operation* op) {
-    llvm::TypeSwitch<Operation*>(op)
-        .Case<kernel::EmbedOp, kernel::NormOp, kernel::QuantizeOp, kernel::GluOp, kernel::MatmulOp,
-              kernel::AttentionPrepOp, kernel::AttentionOp, kernel::LogitsOp, kernel::AddOp>(
-            [&](auto typed) { out.Set(row(typed)); })
-        .Default([](Operation*) { llvm_unreachable("the verifier lets only calls into a stage"); });
-  }
-
-  artifact::EmbedOpT row(kernel::EmbedOp op) {
-    artifact::EmbedOpT r;
-    r.weight = index(weights_, op.getWeight());
-    r.out = slot(op.getOut());
-    r.scale = toFloat(op.getScale());
-    return r;
-  }
-
-  artifact::NormOpT row(kernel::NormOp op) {
-    artifact::NormOpT r;
-    r.input = slot(op.getInput());
-    r.add = slot(op.getAdd());
-    r.sum_out = slot(op.getSum());
-    r.weight = index(weights_, op.getWeight());
-    r.eps = toFloat(op.getEps());
-    r.out = slot(op.getOut());
-    r.act_out = slot(op.getAct());
-    r.scale = toFloat(op.getScale());
-    return r;
-  }
-
-  artifact::QuantizeOpT row(kernel::QuantizeOp op) {
-    artifact::QuantizeOpT r;
-    r.input = slot(op.getInput());
-    r.act_out = slot(op.getAct());
-    r.out = slot(op.getOut());
-    r.column_scale = index(weights_, op.getColumnScale());
-    return r;
-  }
-
-  artifact::GluOpT row(kernel::GluOp op) {
-    artifact::GluOpT r;
-    r.gate = slot(op.getGate());
-    r.up = slot(op.getUp());
-    r.activation = static_cast<artifact::Activation>(op.getActivation());
-    r.out = slot(op.getOut());
-    r.act_out = slot(op.getAct());
-    return r;
-  }
-
-  artifact::MatmulOpT row(kernel::MatmulOp op) {
-    artifact::MatmulOpT r;
-    for (auto call : op.getBody().front().getOps<kernel::CallOp>()) {
-      auto part = std::make_unique<artifact::MatmulPartT>();
-      part->weight = index(weights_, call.getWeight());
-      part->kernels = kernelList(*call.getKernels());
-      part->tail_kernels = kernelList(*call.getTails());
-      part->out = slot(call.getOut());
-      part->bias = index(weights_, call.getBias());
-      part->residual = slot(call.getResidual());
-      part->input = slot(call.getInput());
-      r.parts.push_back(std::move(part));
-    }
-    return r;
-  }
-
-  artifact::AttentionPrepOpT row(kernel::AttentionPrepOp op) {
-    artifact::AttentionPrepOpT r;
-    r.q = slot(op.getQ());
-    r.k = slot(op.getK());
-    r.v = slot(op.getV());
-    r.layer = index(caches_, op.getCache());
-    r.heads = op.getHeads();
-    r.head_dim = op.getHeadDim();
-    r.q_norm = index(weights_, op.getQNorm());
-    r.k_norm = index(weights_, op.getKNorm());
-    r.norm_eps = toFloat(op.getNormEps());
-    r.norm_after_rope = op.getNormAfterRope();
-    r.v_norm = op.getVNorm();
-    r.rope = index(ropes_, op.getRope());
-    return r;
-  }
-
-  artifact::AttentionOpT row(kernel::AttentionOp op) {
-    artifact::AttentionOpT r;
-    r.q = slot(op.getQ());
-    r.layer = index(caches_, op.getCache());
-    r.heads = op.getHeads();
-    r.head_dim = op.getHeadDim();
-    r.scale = toFloat(op.getScale());
-    r.softcap = toFloat(op.getSoftcap());
-    r.sinks = index(weights_, op.getSinks());
-    r.out = slot(op.getOut());
-    r.act_out = slot(op.getAct());
-    return r;
-  }
-
-  artifact::LogitsOpT row(kernel::LogitsOp op) {
-    artifact::LogitsOpT r;
-    r.input = slot(op.getInput());
-    r.multiplier = toFloat(op.getMultiplier());
-    r.softcap = toFloat(op.getSoftcap());
-    return r;
-  }
-
-  artifact::AddOpT row(kernel::AddOp op) {
-    artifact::AddOpT r;
-    r.a = slot(op.getA());
-    r.b = slot(op.getB());
-    r.out = slot(op.getOut());
-    r.scale = toFloat(op.getScale());
-    return r;
-  }
-
   ModuleOp module_;
-  Numbers weights_, kernels_, caches_, ropes_;
-  llvm::DenseMap<Value, uint32_t> slots_;
+  ProgramNumbers numbers_;
 };
 
 } // namespace

@@ -21,6 +21,8 @@ struct WeightRef {
   std::vector<int64_t> shape; ///< {rows, cols} or {values}, of the weight, not of the tensor
   int64_t first = 0;          ///< first row of the tensor that is taken
   int64_t deinterleave = 0;   ///< head size whose neighbouring rotary pairs become half-split ones; 0 = none
+  int64_t take = 0;           ///< rows taken of every `period`; 0 = all
+  int64_t period = 0;
 };
 
 /// A table of rotary frequencies; empty where a layer does not rotate.
@@ -31,8 +33,20 @@ struct RopeTable {
   bool operator==(const RopeTable&) const = default;
 };
 
+/// What brings tokens together in a layer. A mixer is one file in mixers/, and one row of its table.
+enum class Mixer {
+  kAttention,
+};
+
+/// What a layer does with each token by itself. One file in feed_forward/, and one row of its table.
+enum class FeedForward {
+  kGated, ///< down(activation(gate(x)) * up(x))
+};
+
 /// What differs from layer to layer.
 struct LayerDescription {
+  Mixer mixer = Mixer::kAttention;
+  FeedForward feedForward = FeedForward::kGated;
   int64_t heads = 0;
   int64_t kvHeads = 0;
   int64_t headDim = 0;

@@ -65,20 +65,25 @@ def CMF_SourceAttr : CMF_Attr<"Source", "source"> {
 def CMF_RowsAttr : CMF_Attr<"Rows", "rows"> {
   let summary = "which rows of the file's tensor a weight consists of, and in what order";
   let description = [{
-    The file's tensor has `of` rows. Row `r` of the weight is row `first + map(r)` of it. `map` is the identity, or, with
-    `deinterleave = d`, brings each head of `d` rows from neighbouring rotary pairs to half-split ones: row `s*d/2 + i` of
-    a head comes from row `2i + s` of the file. Whole rows move, so their bytes stay as they are. For a bias vector a
-    "row" is one value.
+    The file's tensor has `of` rows. Row `r` of the weight is row `first + map(r)` of it. `map` is made of two steps, each
+    the identity when its parameters are absent. With `deinterleave = d` each head of `d` rows goes from neighbouring
+    rotary pairs to half-split ones: row `s*d/2 + i` of a head comes from row `2i + s`. With `take = t, period = p` only
+    the first `t` rows of every `p` are taken: row `r` comes from row `r / t * p + r % t`, `r` being the result of the
+    first step (`d` divides `t` when both are there). Whole rows move, so their bytes stay as they are. For a bias vector
+    a "row" is one value.
 
     ```mlir
     #cmf.rows<of = 960, first = 576, deinterleave = 64>
     #cmf.rows<of = 3072, first = 1536>
+    #cmf.rows<of = 3072, first = 128, deinterleave = 64, take = 64, period = 192>
     ```
   }];
   let parameters = (ins
     "int64_t":$of,
     DefaultValuedParameter<"int64_t", "0">:$first,
-    DefaultValuedParameter<"int64_t", "0">:$deinterleave
+    DefaultValuedParameter<"int64_t", "0">:$deinterleave,
+    DefaultValuedParameter<"int64_t", "0">:$take,
+    DefaultValuedParameter<"int64_t", "0">:$period
   );
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;

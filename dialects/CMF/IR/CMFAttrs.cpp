@@ -22,21 +22,27 @@ void CMFDialect::registerAttrs() {
 }
 
 int64_t RowsAttr::sourceRow(int64_t row) const {
-  const int64_t head = getDeinterleave();
-  if (head == 0)
-    return getFirst() + row;
-  const int64_t inHead = row % head, half = head / 2;
-  return getFirst() + (row - inHead) + 2 * (inHead % half) + inHead / half;
+  if (const int64_t head = getDeinterleave(); head != 0) {
+    const int64_t inHead = row % head, half = head / 2;
+    row = (row - inHead) + 2 * (inHead % half) + inHead / half;
+  }
+  if (const int64_t take = getTake(); take != 0)
+    row = row / take * getPeriod() + row % take;
+  return getFirst() + row;
 }
-
 LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t of, int64_t first,
-                               int64_t deinterleave) {
+                               int64_t deinterleave, int64_t take, int64_t period) {
   if (of <= 0)
     return emitError() << "'of', the rows of the file's tensor, must be positive, not " << of;
   if (first < 0 || first >= of)
     return emitError() << "'first' is row " << first << " of a tensor with " << of << " rows";
   if (deinterleave < 0 || deinterleave % 2 != 0)
     return emitError() << "'deinterleave' is a head size, an even number, not " << deinterleave;
+  if ((take == 0) != (period == 0) || take < 0 || period < take)
+    return emitError() << "takes " << take << " rows of every " << period << ", which is no part of them";
+  if (take != 0 && deinterleave != 0 && take % deinterleave != 0)
+    return emitError() << "takes " << take << " rows of every " << period
+                       << ", which splits the heads of 'deinterleave'";
   return success();
 }
 

@@ -85,7 +85,10 @@ LogicalResult WeightOp::verify() {
   int64_t fileRows = rows;
   if (RowsAttr map = getRowsAttr()) {
     fileRows = map.getOf();
-    if (rows > fileRows - map.getFirst())
+    // How many rows of the tensor the weight's rows span.
+    const int64_t take = map.getTake();
+    const int64_t span = take == 0 ? rows : (rows - 1) / take * map.getPeriod() + (rows >= take ? take : rows);
+    if (span > fileRows - map.getFirst())
       return emitOpError() << "takes " << rows << " rows from row " << map.getFirst() << " of a tensor that has "
                            << fileRows;
     if (map.getDeinterleave() != 0 && rows % map.getDeinterleave() != 0)

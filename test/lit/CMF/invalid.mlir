@@ -55,6 +55,30 @@ func.func @rows_heads() {
 
 // -----
 
+func.func @rows_period() {
+  // expected-error @below {{takes 4 rows of every 3, which is no part of them}}
+  %w = cmf.weight "w" {rows = #cmf.rows<of = 12, take = 4, period = 3>} : !cmf.weight<4x8, f32>
+  return
+}
+
+// -----
+
+func.func @rows_split_heads() {
+  // expected-error @below {{takes 4 rows of every 6, which splits the heads of 'deinterleave'}}
+  %w = cmf.weight "w" {rows = #cmf.rows<of = 12, deinterleave = 8, take = 4, period = 6>} : !cmf.weight<8x8, f32>
+  return
+}
+
+// -----
+
+func.func @rows_beyond_period() {
+  // expected-error @below {{takes 8 rows from row 3 of a tensor that has 12}}
+  %w = cmf.weight "w" {rows = #cmf.rows<of = 12, first = 3, take = 4, period = 6>} : !cmf.weight<8x8, f32>
+  return
+}
+
+// -----
+
 func.func @source_least_bytes() {
   // expected-error @below {{has 20 bytes in its file, but '!cmf.weight<4x32, q1s>' with 4 rows there takes at least 28}}
   %w = cmf.weight "w" {source = #cmf.source<file = 0, offset = 0, bytes = 20>} : !cmf.weight<4x32, q1s>

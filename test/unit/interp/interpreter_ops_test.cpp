@@ -96,6 +96,19 @@ TEST(InterpreterOps, RowsMapReordersAndSlices) {
   EXPECT_THAT(model.run({0}), ElementsAre(2, 4, 3, 5));
 }
 
+TEST(InterpreterOps, RowsMapTakesAPartOfEveryPeriod) {
+  // Of every 5 rows from row 1 the first 2, whose pairs are single numbers: 1, 2, 6, 7.
+  Model model =
+      pairs("%w = cmf.weight \"w\" {rows = #cmf.rows<of = 11, first = 1, deinterleave = 2, take = 2, period = 5>}"
+            " : !cmf.weight<4x4, f32>\n"
+            "%y = cmf.fused_matmul %h weights(%w) : tensor<?x4xf32> weights(!cmf.weight<4x4, f32>)");
+  std::vector<float> rows;
+  for (int r = 0; r < 11; ++r)
+    rows.insert(rows.end(), {static_cast<float>(r), 0, 0, 0});
+  model.weights.state("w", rows);
+  EXPECT_THAT(model.run({0}), ElementsAre(1, 2, 6, 7));
+}
+
 TEST(InterpreterOps, RowsMapReordersABias) {
   Model model = pairs("%b = cmf.weight \"b\" {rows = #cmf.rows<of = 4, deinterleave = 4>} : !cmf.weight<4, f32>\n"
                       "%y = cmf.bias_add %h, %b : tensor<?x4xf32>, !cmf.weight<4, f32>");

@@ -1,0 +1,56 @@
+#pragma once
+
+// Calls of the kernel dialect as rows of the artifact's schema: one row of the table an operation. Symbols become
+// indices of the tables, buffers become slots.
+
+#include "dialects/Kernel/IR/KernelDialect.h"
+#include "formats/artifact/artifact_generated.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cortiq::compiler {
+
+/// Where every symbol and buffer of a module stands in its table.
+class ProgramNumbers {
+public:
+  explicit ProgramNumbers(mlir::ModuleOp module);
+
+  static constexpr uint32_t kNone = 0xFFFFFFFF; ///< the schema's word for "absent"
+
+  void addSlot(mlir::Value buffer) { slots_.try_emplace(buffer, slots_.size()); }
+  uint32_t slot(mlir::Value buffer) const { return buffer ? slots_.lookup(buffer) : kNone; }
+  uint32_t weight(std::optional<llvm::StringRef> symbol) const { return index(weights_, symbol); }
+  uint32_t cache(std::optional<llvm::StringRef> symbol) const { return index(caches_, symbol); }
+  uint32_t rope(std::optional<llvm::StringRef> symbol) const { return index(ropes_, symbol); }
+  std::vector<uint32_t> kernels(mlir::ArrayAttr symbols) const;
+
+private:
+  using Numbers = llvm::StringMap<uint32_t>;
+
+  static uint32_t index(const Numbers& numbers, std::optional<llvm::StringRef> symbol) {
+    return symbol ? numbers.lookup(*symbol) : kNone;
+  }
+
+  Numbers weights_, kernels_, caches_, ropes_;
+  llvm::DenseMap<mlir::Value, uint32_t> slots_;
+};
+
+inline float toFloat(const llvm::APFloat& value) {
+  return value.convertToFloat();
+}
+
+/// Fills `out` with the row of `op`, any call of a stage.
+void fillRow(mlir::Operation* op, const ProgramNumbers& numbers, artifact::OpUnion& out);
+
+artifact::AddOpT rowOf(kernel::AddOp op, const ProgramNumbers& numbers);
+artifact::AttentionOpT rowOf(kernel::AttentionOp op, const ProgramNumbers& numbers);
+artifact::AttentionPrepOpT rowOf(kernel::AttentionPrepOp op, const ProgramNumbers& numbers);
+artifact::EmbedOpT rowOf(kernel::EmbedOp op, const ProgramNumbers& numbers);
+artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers);
+artifact::LogitsOpT rowOf(kernel::LogitsOp op, const ProgramNumbers& numbers);
+artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers);
+artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers);
+artifact::QuantizeOpT rowOf(kernel::QuantizeOp op, const ProgramNumbers& numbers);
+
+} // namespace cortiq::compiler

@@ -1,0 +1,60 @@
+#include "compiler/emit/rows/rows.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+
+namespace {
+
+struct Row {
+  llvm::StringLiteral name;
+  void (*fill)(Operation* op, const ProgramNumbers& numbers, artifact::OpUnion& out);
+};
+
+template <class Op>
+void fill(Operation* op, const ProgramNumbers& numbers, artifact::OpUnion& out) {
+  out.Set(rowOf(cast<Op>(op), numbers));
+}
+
+constexpr Row kRows[] = {
+    {"kernel.add", fill<kernel::AddOp>},
+    {"kernel.attention", fill<kernel::AttentionOp>},
+    {"kernel.attention_prep", fill<kernel::AttentionPrepOp>},
+    {"kernel.embed", fill<kernel::EmbedOp>},
+    {"kernel.glu", fill<kernel::GluOp>},
+    {"kernel.logits", fill<kernel::LogitsOp>},
+    {"kernel.matmul", fill<kernel::MatmulOp>},
+    {"kernel.norm", fill<kernel::NormOp>},
+    {"kernel.quantize", fill<kernel::QuantizeOp>},
+};
+
+template <class Op>
+void number(ModuleOp module, llvm::StringMap<uint32_t>& numbers) {
+  for (Op op : module.getOps<Op>())
+    numbers.try_emplace(op.getSymName(), numbers.size());
+}
+
+} // namespace
+
+ProgramNumbers::ProgramNumbers(ModuleOp module) {
+  number<kernel::WeightOp>(module, weights_);
+  number<kernel::DefineOp>(module, kernels_);
+  number<kernel::KvLayerOp>(module, caches_);
+  number<kernel::RopeTableOp>(module, ropes_);
+}
+
+std::vector<uint32_t> ProgramNumbers::kernels(ArrayAttr symbols) const {
+  std::vector<uint32_t> list;
+  for (auto symbol : symbols.getAsRange<FlatSymbolRefAttr>())
+    list.push_back(kernels_.lookup(symbol.getValue()));
+  return list;
+}
+
+void fillRow(Operation* op, const ProgramNumbers& numbers, artifact::OpUnion& out) {
+  for (const Row& row : kRows)
+    if (row.name == op->getName().getStringRef())
+      return row.fill(op, numbers, out);
+  llvm_unreachable("the verifier lets only calls into a stage");
+}
+
+} // namespace cortiq::compiler

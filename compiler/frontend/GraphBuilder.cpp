@@ -1,0 +1,64 @@
+#include "compiler/frontend/GraphBuilder.h"
+
+#include "formats/codec/low_rank.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+
+GraphBuilder::GraphBuilder(MLIRContext& context, const ModelDescription& model)
+    : model_(model), builder_(&context), loc_(builder_.getUnknownLoc()) {
+  for (const RopeTable& table : model.ropes)
+    ropes_.push_back(table.inverseFrequencies.empty()
+                         ? cmf::RopeAttr()
+                         : cmf::RopeAttr::get(&context, builder_.getDenseF32ArrayAttr(table.inverseFrequencies),
+                                              builder_.getF32FloatAttr(table.magnitude)));
+}
+
+RankedTensorType GraphBuilder::activations(int64_t features) {
+  return RankedTensorType::get({ShapedType::kDynamic, features}, builder_.getF32Type());
+}
+
+Value GraphBuilder::weight(const std::string& name) {
+  if (Value known = values_.lookup(name))
+    return known;
+  const WeightRef* ref = model_.find(name);
+  if (!ref)
+    return {};
+  const formats::Tensor& tensor = *ref->tensor;
+  MLIRContext* context = builder_.getContext();
+  const auto type = cmf::WeightType::get(context, ref->shape, tensor.codec->id);
+  cmf::LowRankAttr lowRank;
+  if (tensor.codec->id == formats::CodecId::kBLR)
+    if (const auto shape = formats::read_low_rank(tensor.data); shape.ok())
+      lowRank = cmf::LowRankAttr::get(context, shape->paths, shape->rank, 0);
+  const auto source = cmf::SourceAttr::get(context, tensor.file, tensor.offset, tensor.data.size(), lowRank);
+  const int64_t fileRows = ref->shape.size() == 2 ? tensor.rows() : tensor.cols();
+  cmf::RowsAttr rows;
+  if (ref->first != 0 || ref->deinterleave != 0 || ref->take != 0 || fileRows != ref->shape[0])
+    rows = cmf::RowsAttr::get(context, fileRows, ref->first, ref->deinterleave, ref->take, ref->period);
+  Value value = create<cmf::WeightOp>(type, name, source, rows);
+  values_[name] = value;
+  return value;
+}
+
+Value GraphBuilder::linear(Value x, const std::string& name, const std::string& weightName) {
+  Value decoded = create<cmf::DequantOp>(weight(weightName.empty() ? name + ".weight" : weightName));
+  Value y = create<cmf::MatmulOp>(x, decoded);
+  if (Value bias = weight(name + ".bias"))
+    y = create<cmf::BiasAddOp>(y, bias);
+  return y;
+}
+
+Value GraphBuilder::norm(Value x, const std::string& name, int64_t group) {
+  Value factors = weight(name + ".weight");
+  return factors ? rmsNorm(x, factors, group) : x;
+}
+
+Value GraphBuilder::rmsNorm(Value x, Value factors, int64_t group) {
+  return create<cmf::RmsNormOp>(x, factors, real(model_.eps),
+                                factors && model_.unitOffsetNorms ? builder_.getUnitAttr() : UnitAttr(),
+                                group != 0 ? number(group) : IntegerAttr());
+}
+
+} // namespace cortiq::compiler

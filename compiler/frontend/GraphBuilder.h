@@ -1,0 +1,48 @@
+#pragma once
+
+// What the parts of the decoder builder share: the words of a model as operations.
+
+#include "compiler/frontend/ModelDescription.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cortiq::compiler {
+
+/// Makes operations at its insertion point from a description's weights and numbers.
+class GraphBuilder {
+public:
+  GraphBuilder(mlir::MLIRContext& context, const ModelDescription& model);
+
+  const ModelDescription& model() const { return model_; }
+  mlir::OpBuilder& ops() { return builder_; }
+  mlir::Location loc() const { return loc_; }
+
+  template <class Op, class... Args>
+  Op create(Args&&... args) {
+    return builder_.create<Op>(loc_, std::forward<Args>(args)...);
+  }
+
+  mlir::RankedTensorType activations(int64_t features);
+  mlir::IntegerAttr number(int64_t value) { return builder_.getI64IntegerAttr(value); }
+  mlir::FloatAttr real(double value) { return builder_.getF64FloatAttr(value); }
+  /// The table of rotary frequencies, null where nothing rotates.
+  cmf::RopeAttr rope(size_t table) const { return ropes_[table]; }
+
+  /// The weight's value, created where it is first needed; null when the model has none of that name.
+  mlir::Value weight(const std::string& name);
+  /// A whole linear layer: `name`.weight (or `weightName`) with `name`.bias if there is one.
+  mlir::Value linear(mlir::Value x, const std::string& name, const std::string& weightName = {});
+  /// The norm `name`.weight, over whole rows or groups; `x` itself when the model has no such norm.
+  mlir::Value norm(mlir::Value x, const std::string& name, int64_t group = 0);
+  /// A norm by `factors`, or by none when they are null.
+  mlir::Value rmsNorm(mlir::Value x, mlir::Value factors, int64_t group);
+
+private:
+  const ModelDescription& model_;
+  mlir::OpBuilder builder_;
+  mlir::Location loc_;
+  mlir::SmallVector<cmf::RopeAttr> ropes_;
+  llvm::StringMap<mlir::Value> values_;
+};
+
+} // namespace cortiq::compiler

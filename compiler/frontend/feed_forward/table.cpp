@@ -1,0 +1,25 @@
+#include "compiler/frontend/feed_forward/FeedForward.h"
+
+namespace cortiq::compiler {
+
+namespace {
+
+struct Row {
+  FeedForward kind;
+  BuildFeedForward build;
+};
+
+constexpr Row kRows[] = {
+    {FeedForward::kGated, buildGatedFeedForward},
+};
+
+} // namespace
+
+BuildFeedForward feedForwardBuilder(FeedForward kind) {
+  for (const Row& row : kRows)
+    if (row.kind == kind)
+      return row.build;
+  llvm_unreachable("every kind has a row");
+}
+
+} // namespace cortiq::compiler

@@ -1,0 +1,25 @@
+#include "compiler/frontend/mixers/Mixers.h"
+
+namespace cortiq::compiler {
+
+namespace {
+
+struct Row {
+  Mixer mixer;
+  BuildMixer build;
+};
+
+constexpr Row kRows[] = {
+    {Mixer::kAttention, buildAttention},
+};
+
+} // namespace
+
+BuildMixer mixerBuilder(Mixer mixer) {
+  for (const Row& row : kRows)
+    if (row.mixer == mixer)
+      return row.build;
+  llvm_unreachable("every mixer has a row");
+}
+
+} // namespace cortiq::compiler

@@ -1,0 +1,138 @@
+#include "compiler/passes/lowering/Lowering.h"
+
+#include "codegen/kernels/kernel_spec.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+
+kernel::Form formFor(cmf::WeightOp weight, cmf::Arm arm) {
+  auto layout = static_cast<formats::LayoutId>(*weight.getLayout());
+  bool fast = arm == cmf::Arm::fast && codegen::fast_arm(weight.getType().getCodec(), layout) == codegen::Arm::kFast;
+  return fast ? kernel::Form::q8a : kernel::Form::f32;
+}
+
+bool hasColumnScales(cmf::WeightOp weight) {
+  return weight.getType().getCodec().column_scales;
+}
+
+Lowering::Lowering(ModuleOp module, func::FuncOp forward)
+    : forward_(forward), tables_(module), builder_(module.getContext()),
+      target_(module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr)) {
+  // The program comes last in the module; tables go in front of it.
+  builder_.setInsertionPointToEnd(module.getBody());
+  program_ = builder_.create<kernel::ProgramOp>(forward.getLoc(), builder_.getStringAttr("program"), IntegerAttr());
+  builder_.createBlock(&program_.getBody());
+}
+
+LogicalResult Lowering::run() {
+  for (Operation& op : forward_.getBody().front()) {
+    if (!isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+      lastState_ = &op;
+    auto attention = dyn_cast<cmf::AttentionOp>(op);
+    if (!attention)
+      continue;
+    FailureOr<AttentionChains> chains = attentionChains(attention);
+    if (failed(chains))
+      return failure();
+    for (HeadChain* chain : {&chains->q, &chains->k, &chains->v})
+      for (Operation* absorbed : {chain->norm.getOperation(), chain->rope.getOperation()})
+        if (absorbed)
+          absorbed_.insert(absorbed);
+    chains_[attention] = *chains;
+  }
+  for (Operation& op : forward_.getBody().front()) {
+    if (absorbed_.contains(&op))
+      continue;
+    const OpLowering* row = findLowering(&op);
+    if (!row)
+      return op.emitOpError() << "has no lowering to the kernel dialect";
+    if (failed(row->lower(&op, *this)))
+      return failure();
+  }
+  program_->moveAfter(&program_->getBlock()->back());
+  return success();
+}
+
+Forms Lowering::formsOf(Value value) {
+  Forms forms;
+  for (OpOperand& use : value.getUses()) {
+    const OpLowering* row = findLowering(use.getOwner());
+    if (row && row->forms)
+      row->forms(use, forms);
+    else
+      forms.f32 = true;
+  }
+  return forms;
+}
+
+Value Lowering::alloc(Location loc, kernel::Form form, int64_t elements) {
+  // Buffers stand in front of all stages.
+  OpBuilder::InsertionGuard guard(builder_);
+  if (lastAlloc_)
+    builder_.setInsertionPointAfter(lastAlloc_);
+  else
+    builder_.setInsertionPointToStart(&program_.getBody().front());
+  auto type = kernel::BufferType::get(builder_.getContext(), form, elements);
+  lastAlloc_ = builder_.create<kernel::AllocOp>(loc, type, IntegerAttr(), UnitAttr());
+  return lastAlloc_.getBuffer();
+}
+
+Buffers& Lowering::allocForms(Value v) {
+  Forms forms = formsOf(v);
+  Buffers& b = buffers_[v];
+  if (forms.f32)
+    b.f32 = allocF32(v);
+  if (forms.q8a)
+    b.q8a = allocQ8(v);
+  if (!b.f32 && !b.q8a)
+    b.f32 = allocF32(v); // nobody reads it; the operation still needs somewhere to write
+  return b;
+}
+
+Value Lowering::inputFor(Operation* op, Value v, cmf::WeightOp weight, kernel::Form form) {
+  Buffers& b = buffers_[v];
+  if (!hasColumnScales(weight) && form == kernel::Form::f32)
+    return b.f32;
+  Value& have = hasColumnScales(weight) ? b.scaled[weight] : b.q8a;
+  if (have)
+    return have;
+  have = form == kernel::Form::q8a ? allocQ8(v) : allocF32(v);
+  FlatSymbolRefAttr scale = hasColumnScales(weight) ? tables_.matrix(weight) : FlatSymbolRefAttr();
+  stage(op, nameOf({weight}) + " input", [&] {
+    builder_.create<kernel::QuantizeOp>(op->getLoc(), b.f32, scale, form == kernel::Form::f32 ? have : Value(),
+                                        form == kernel::Form::q8a ? have : Value());
+  });
+  return have;
+}
+
+std::string Lowering::nameOf(ArrayRef<cmf::WeightOp> weights) {
+  std::string words;
+  layer_.clear();
+  for (cmf::WeightOp weight : weights) {
+    SmallVector<StringRef> parts;
+    weight.getName().split(parts, '.');
+    for (size_t i = 0; i + 1 < parts.size(); ++i)
+      if (unsigned n; parts[i] == "layers" && !parts[i + 1].getAsInteger(10, n))
+        layer_ = "layer " + parts[i + 1].str() + ": ";
+    if (parts.size() > 1 && parts.back() == "weight")
+      parts.pop_back();
+    words += (words.empty() ? "" : "+") + parts.back().str();
+  }
+  return layer_ + words;
+}
+
+void Lowering::stage(Operation* op, StringRef name, llvm::function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(builder_);
+  bool head = lastState_ && lastState_->isBeforeInBlock(op);
+  auto stageOp = builder_.create<kernel::StageOp>(op->getLoc(), builder_.getStringAttr(name), unitAttr(head));
+  builder_.createBlock(&stageOp.getBody());
+  body();
+}
+
+double Lowering::pendingFactor(Value v) const {
+  auto factor = pendingFactor_.find(v);
+  return factor == pendingFactor_.end() ? 1.0 : factor->second;
+}
+
+} // namespace cortiq::compiler

@@ -1,0 +1,124 @@
+#pragma once
+
+// Lowering a graph to the kernel dialect. Every activation of the graph becomes up to two buffers, one a form that
+// somebody reads, and each operation becomes one stage or several. How an operation is lowered stands in its file, with
+// one row in the table.
+
+#include "compiler/passes/HeadChain.h"
+#include "compiler/passes/KernelTables.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <map>
+
+namespace cortiq::compiler {
+
+/// Forms of an activation that somebody reads.
+struct Forms {
+  bool f32 = false, q8a = false;
+};
+
+/// The buffers that hold one activation; null where a form is not kept.
+struct Buffers {
+  mlir::Value f32, q8a;
+  llvm::DenseMap<mlir::Operation*, mlir::Value> scaled; ///< multiplied by the column scales of a weight
+};
+
+/// The form in which kernels read the activations for a weight of this type and layout.
+kernel::Form formFor(cmf::WeightOp weight, cmf::Arm arm);
+/// Whether the weight's input is multiplied by column scales first.
+bool hasColumnScales(cmf::WeightOp weight);
+inline cmf::WeightOp weightOf(mlir::Value v) {
+  return v.getDefiningOp<cmf::WeightOp>();
+}
+
+/// The program being made. Operations are lowered in the graph's order.
+class Lowering {
+public:
+  Lowering(mlir::ModuleOp module, mlir::func::FuncOp forward);
+
+  mlir::LogicalResult run();
+
+  mlir::OpBuilder& builder() { return builder_; }
+  KernelTables& tables() { return tables_; }
+  /// The instruction set that kernels are made for.
+  llvm::StringRef isa() { return target_.getName().getValue(); }
+
+  mlir::Value alloc(mlir::Location loc, kernel::Form form, int64_t elements);
+  static int64_t width(mlir::Value v) { return mlir::cast<mlir::RankedTensorType>(v.getType()).getDimSize(1); }
+  mlir::Value allocF32(mlir::Value v) { return alloc(v.getLoc(), kernel::Form::f32, width(v)); }
+  mlir::Value allocQ8(mlir::Value v) { return alloc(v.getLoc(), kernel::Form::q8a, width(v)); }
+
+  /// The buffers of an activation that was lowered.
+  Buffers& buffersOf(mlir::Value v) { return buffers_[v]; }
+  mlir::Value f32Of(mlir::Value v) { return buffers_[v].f32; }
+  /// A fresh f32 buffer for a result.
+  mlir::Value newF32(mlir::Value v) { return buffers_[v].f32 = allocF32(v); }
+  /// The buffers of a result that its producer writes in every form that is read.
+  Buffers& allocForms(mlir::Value v);
+  /// The buffer in which `weight` reads activation `v`: quantized or scaled now if its producer could not.
+  mlir::Value inputFor(mlir::Operation* op, mlir::Value v, cmf::WeightOp weight, kernel::Form form);
+
+  /// "layer 3: q_proj+k_proj+v_proj" from "model.layers.3.self_attn.q_proj.weight" and its siblings. The layer is also
+  /// the one of the operations without weights that follow.
+  std::string nameOf(llvm::ArrayRef<cmf::WeightOp> weights);
+  /// "layer 3: " + `words`, the layer being that of the latest weight.
+  std::string inLayer(llvm::StringRef words) const { return layer_ + words.str(); }
+
+  /// Runs `body` with the builder inside a new stage.
+  void stage(mlir::Operation* op, llvm::StringRef name, llvm::function_ref<void()> body);
+
+  mlir::FloatAttr f32Attr(double value) { return builder_.getF32FloatAttr(static_cast<float>(value)); }
+  mlir::IntegerAttr i64Attr(int64_t value) { return builder_.getI64IntegerAttr(value); }
+  mlir::UnitAttr unitAttr(bool set) { return set ? builder_.getUnitAttr() : mlir::UnitAttr(); }
+
+  const AttentionChains& chainsOf(cmf::AttentionOp attention) { return chains_.find(attention)->second; }
+  /// A factor that a later operation will apply to the value, 1 unless it was stated.
+  double pendingFactor(mlir::Value v) const;
+  void setPendingFactor(mlir::Value v, double factor) { pendingFactor_[v] = factor; }
+
+private:
+  Forms formsOf(mlir::Value value);
+
+  mlir::func::FuncOp forward_;
+  KernelTables tables_;
+  mlir::OpBuilder builder_;
+  cmf::TargetAttr target_;
+  kernel::ProgramOp program_;
+  std::map<mlir::Value, Buffers,
+           decltype([](mlir::Value a, mlir::Value b) { return a.getAsOpaquePointer() < b.getAsOpaquePointer(); })>
+      buffers_;
+  llvm::DenseMap<mlir::Operation*, AttentionChains> chains_;
+  llvm::DenseMap<mlir::Value, double> pendingFactor_;
+  llvm::DenseSet<mlir::Operation*> absorbed_;
+  mlir::Operation* lastState_ = nullptr; ///< the last operation that reads or writes the sequence's state
+  kernel::AllocOp lastAlloc_;
+  std::string layer_; ///< "layer 3: ", of the latest weight
+};
+
+/// One row of the table: how an operation is lowered, and in which forms it reads an operand (null: as f32).
+struct OpLowering {
+  llvm::StringLiteral name;
+  mlir::LogicalResult (*lower)(mlir::Operation* op, Lowering& lowering);
+  void (*forms)(mlir::OpOperand& use, Forms& forms) = nullptr;
+};
+
+/// The row of `op`, or null.
+const OpLowering* findLowering(mlir::Operation* op);
+
+mlir::LogicalResult lowerAdd(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerAddRmsNorm(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerAttention(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerEmbed(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerFusedMatmul(mlir::Operation* op, Lowering& lowering);
+void fusedMatmulForms(mlir::OpOperand& use, Forms& forms);
+mlir::LogicalResult lowerGlu(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerReturn(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerRmsNorm(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerRope(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerScale(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerSoftcap(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerUnfused(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerWeight(mlir::Operation* op, Lowering& lowering);
+
+} // namespace cortiq::compiler

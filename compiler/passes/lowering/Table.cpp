@@ -1,0 +1,36 @@
+#include "compiler/passes/lowering/Lowering.h"
+
+using namespace mlir;
+
+namespace cortiq::compiler {
+
+namespace {
+
+constexpr OpLowering kRows[] = {
+    {"cmf.add", lowerAdd},
+    {"cmf.add_rms_norm", lowerAddRmsNorm},
+    {"cmf.attention", lowerAttention},
+    {"cmf.bias_add", lowerUnfused},
+    {"cmf.dequant", lowerUnfused},
+    {"cmf.embed", lowerEmbed},
+    {"cmf.fused_matmul", lowerFusedMatmul, fusedMatmulForms},
+    {"cmf.glu", lowerGlu},
+    {"cmf.matmul", lowerUnfused},
+    {"cmf.rms_norm", lowerRmsNorm},
+    {"cmf.rope", lowerRope},
+    {"cmf.scale", lowerScale},
+    {"cmf.softcap", lowerSoftcap},
+    {"cmf.weight", lowerWeight},
+    {"func.return", lowerReturn},
+};
+
+} // namespace
+
+const OpLowering* findLowering(Operation* op) {
+  for (const OpLowering& row : kRows)
+    if (row.name == op->getName().getStringRef())
+      return &row;
+  return nullptr;
+}
+
+} // namespace cortiq::compiler
