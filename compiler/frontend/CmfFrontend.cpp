@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/frontend/RopeTables.h"
+#include "formats/cmf/cmf_experts.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -308,6 +309,7 @@ private:
 
 StatusOr<ModelDescription> describeCmf(const CmfFile& file) {
   CORTIQ_RETURN_IF_ERROR(file.check_runnable());
+  CORTIQ_RETURN_IF_ERROR(formats::check_cmf_experts(file));
   CORTIQ_RETURN_IF_ERROR(refuseCmfFeatures(file));
   StatusOr<ModelDescription> model = CmfDescriber(file).describe();
   if (!model.ok())

@@ -7,6 +7,7 @@
 
 #include "formats/cmf/cmf_directory.h"
 #include "formats/cmf/cmf_dtype.h"
+#include "formats/cmf/cmf_extensions.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -81,6 +82,8 @@ StatusOr<CmfFile> CmfFile::open(const std::string& path) {
   CORTIQ_RETURN_IF_ERROR(
       mark_affine_tensors(out.tensors_, affine_names(out.shards_[0].header)).with_prefix(quote(path)));
   CORTIQ_RETURN_IF_ERROR(out.check_layer_count().with_prefix(quote(path)));
+  for (const auto check : {check_cmf_genome, check_cmf_skills, check_cmf_router})
+    CORTIQ_RETURN_IF_ERROR(check(out).with_prefix(quote(path)));
   return out;
 }
 

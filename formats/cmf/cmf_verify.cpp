@@ -20,27 +20,10 @@ Status compare(const std::string& what, uint64_t stored, std::span<const uint8_t
   return invalid(what + " does not match its hash (stored " + hex64(stored) + ", actual " + hex64(actual) + ")");
 }
 
-/// Exactly sixteen hexadecimal digits.
-std::optional<uint64_t> parse_hex(std::string_view text) {
-  if (text.size() != 16)
-    return std::nullopt;
-  uint64_t value = 0;
-  for (const char c : text) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
-    if (digit < 0)
-      return std::nullopt;
-    value = value << 4 | static_cast<uint64_t>(digit);
-  }
-  return value;
-}
-
 Status compare_section(const char* name, const std::optional<std::string>& stored, std::span<const uint8_t> bytes) {
   if (!stored || bytes.empty())
     return {};
-  const std::optional<uint64_t> hash = parse_hex(*stored);
+  const std::optional<uint64_t> hash = parse_hash64(*stored);
   if (!hash)
     return invalid(std::string("section_hashes.") + name + " is " + quote(*stored) +
                    ", not sixteen hexadecimal digits");

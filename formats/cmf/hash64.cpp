@@ -37,4 +37,20 @@ uint64_t hash64(std::span<const uint8_t> bytes) {
   return mix(sum ^ bytes.size());
 }
 
+std::optional<uint64_t> parse_hash64(std::string_view text) {
+  if (text.size() != 16)
+    return std::nullopt;
+  uint64_t value = 0;
+  for (const char c : text) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0)
+      return std::nullopt;
+    value = value << 4 | static_cast<uint64_t>(digit);
+  }
+  return value;
+}
+
 } // namespace cortiq::formats
