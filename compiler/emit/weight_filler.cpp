@@ -4,6 +4,7 @@
 
 #include "dialects/CMF/IR/CMF.h"
 #include "formats/checked_math.h"
+#include "formats/codec/low_rank.h"
 #include "formats/layout/layout.h"
 
 using namespace mlir;
@@ -20,8 +21,9 @@ struct Job {
   uint64_t rows, cols;
   float add;
   std::span<const uint8_t> payload;
-  uint64_t sourceRows;          ///< of the whole payload; values for a vector
-  std::vector<uint32_t> rowMap; ///< empty = all rows in order
+  uint64_t sourceRows;                         ///< of the whole payload; values for a vector
+  std::vector<uint32_t> rowMap;                ///< empty = all rows in order
+  std::optional<uint64_t> path = std::nullopt; ///< the payload is blr, the weight a factor of this path
 };
 
 Status fillVector(const Job& job, std::span<uint8_t> out) {
@@ -38,7 +40,23 @@ Status fillVector(const Job& job, std::span<uint8_t> out) {
 Status fill(const Job& job, std::span<uint8_t> out) {
   if (job.rows == 1 && job.codec->id == formats::CodecId::kF32 && job.layout == formats::LayoutId::kVerbatim)
     return fillVector(job, out);
+  if (job.path) {
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint8_t> factor,
+                            formats::low_rank_factor(job.payload, job.codec->id, *job.path));
+    return formats::pack(*job.codec, job.layout, factor, job.sourceRows, job.cols, job.rowMap, out);
+  }
   return formats::pack(*job.codec, job.layout, job.payload, job.sourceRows, job.cols, job.rowMap, out);
+}
+
+/// Holds a low-rank payload against the factor that `job` takes from it.
+Status checkFactor(const Job& job) {
+  CORTIQ_ASSIGN_OR_RETURN(const formats::LowRankShape shape, formats::read_low_rank(job.payload));
+  const bool isU = job.codec->id == formats::CodecId::kBLRU;
+  const uint64_t rows = isU ? shape.rows : shape.rank, cols = isU ? shape.rank : shape.cols;
+  if (*job.path >= shape.paths || rows != job.sourceRows || cols != job.cols)
+    return invalid("is factor [" + std::to_string(job.sourceRows) + ", " + std::to_string(job.cols) + "] of path " +
+                   std::to_string(*job.path + 1) + ", which its low-rank payload does not have");
+  return {};
 }
 
 StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
@@ -71,6 +89,11 @@ StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
                               std::to_string(job.sourceRows));
       job.rowMap.push_back(static_cast<uint32_t>(row));
     }
+  }
+  if (source.getLowRank() && source.getLowRank().getPath() != 0) {
+    job.path = source.getLowRank().getPath() - 1;
+    CORTIQ_RETURN_IF_ERROR(checkFactor(job).with_prefix("weight " + job.name));
+    return job;
   }
   auto expected = vector ? job.sourceCodec->payload_bytes(*job.sourceCodec, 1, job.sourceRows)
                          : job.sourceCodec->payload_bytes(*job.sourceCodec, job.sourceRows, job.cols);

@@ -52,6 +52,17 @@ def CmfFuseNormResidual : Pass<"cmf-fuse-norm-residual", "::mlir::ModuleOp"> {
   }];
 }
 
+def CmfSplitLowRank : Pass<"cmf-split-low-rank", "::mlir::ModuleOp"> {
+  let summary = "multiplies by the factors of low-rank weights, one after the other";
+  let description = [{
+    Input: fused products; each blr weight of one has a source with `low_rank`. Output: no `cmf.fused_matmul` reads a blr
+    weight. Instead x goes through the blr_v factors of all paths, together with what else the product multiplied by, and
+    each result through its blr_u factor. The first path adds bias and residual, a second one the sum of the first.
+    An embedding stays whole.
+  }];
+  let dependentDialects = ["::cortiq::cmf::CMFDialect"];
+}
+
 //===-- From the graph to the program ----------------------------------------------------------------------------===//
 
 def CmfSpecialise : Pass<"cmf-specialise", "::mlir::ModuleOp"> {

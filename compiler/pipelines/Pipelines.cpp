@@ -12,6 +12,7 @@ void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions&
   passes.addPass(createCmfFuseQkv());
   passes.addPass(createCmfFuseGateUp());
   passes.addPass(mlir::createCanonicalizerPass());
+  passes.addPass(createCmfSplitLowRank());
   passes.addPass(createCmfSpecialise(CmfSpecialiseOptions{options.target, options.numerics}));
   passes.addPass(createCmfChooseLayout());
   passes.addPass(createCmfVerifyModel());

@@ -1,6 +1,5 @@
 #include "formats/codec/low_rank.h"
 
-#include <cassert>
 #include <string>
 
 #include "formats/codec/half.h"
@@ -21,7 +20,8 @@ StatusOr<std::vector<uint8_t>> low_rank_factor(std::span<const uint8_t> payload,
   if (path >= shape.paths)
     return invalid("has " + std::to_string(shape.paths) + " low-rank paths, but path " + std::to_string(path) +
                    ", counted from 0, was asked for");
-  assert(factor == CodecId::kBLRU || factor == CodecId::kBLRV);
+  if (factor != CodecId::kBLRU && factor != CodecId::kBLRV)
+    return internal_error(std::string(codec_info(factor).name) + " is no factor of a low-rank tensor");
   const uint8_t* h = payload.data() + kLowRankHeaderBytes + path * low_rank_path_bytes(shape);
   const uint8_t* g = h + 2 * shape.rows;
   const uint8_t* l = g + 2 * shape.cols;

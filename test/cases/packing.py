@@ -85,6 +85,15 @@ def q8_2f(rng, rows, cols, spread):
     return rng.randbytes(rows * cols) + row + b"".join(f16(rng.uniform(0.6, 1.4)) for _ in range(cols))
 
 
+def blr(rng, rows, cols, spread):
+    """Two paths, of the largest rank up to 24."""
+    paths, rank = 2, min(rows, cols, 24) // 8 * 8
+    head = struct.pack("<4BIII", 0x4C, 1, paths, 0, rank, rows, cols)
+    row = lambda: b"".join(f16(signed(rng, spread / math.sqrt(paths * rank))) for _ in range(rows))
+    factors = lambda count: b"".join(f16(rng.uniform(0.6, 1.4)) for _ in range(count))
+    return head + b"".join(row() + factors(cols) + factors(rank) + rng.randbytes(rows * rank // 8 + rank * cols // 8) for _ in range(paths))
+
+
 def q4_block(rng, rows, cols, spread):
     groups = -(-rows * cols // 32)
     return rng.randbytes(16 * groups) + b"".join(f16(signed(rng, spread / 4.61)) for _ in range(groups))
@@ -123,4 +132,5 @@ CMF = {
     "q8_2f": (9, 1, q8_2f),
     "q4_tiled": (11, 32, blocks(32, q4_0)),
     "q4tp": (15, 32, q4tp),
+    "blr": (19, 8, blr),
 }

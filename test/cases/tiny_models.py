@@ -63,6 +63,7 @@ CASES = [
     Case("qwen3", "cmf", ("q4_block",), ODD),
     Case("qwen2", "cmf", ("q4_tiled",), BY32),
     Case("llama", "cmf", ("q4tp",), BY32),
+    Case("qwen2", "cmf", ("blr",), BY32, tied=True),
     Case("llama", "gguf", ("f32",), ODD),
     Case("qwen3", "gguf", ("f16",), ODD, tied=True),
     Case("qwen3", "gguf", ("bf16",), ODD),

@@ -14,7 +14,7 @@ import harness
 # What the front ends and the codec table hold; a fixture that needs more is listed as skipped.
 ARCHITECTURES = {"llama", "llama_h256", "llama_tied", "mistral", "qwen2", "qwen3", "qwen3_tied"}
 CMF_ARCHITECTURES = {"gemma2", "gemma3", "granite", "hunyuan", "phi3"}  # CMF says by its tensors and fields what they need
-CMF_CODECS = ("f32", "f16", "bf16", "q8_row", "q8_2f", "q4_block", "q4_tiled", "q4tp", "q2tp", "q1", "q1g", "q1s", "q1t", "vbit", "vbit_ro", "mxfp4")
+CMF_CODECS = ("f32", "f16", "bf16", "q8_row", "q8_2f", "q4_block", "q4_tiled", "q4tp", "q2tp", "q1", "q1g", "q1s", "q1t", "vbit", "vbit_ro", "mxfp4", "blr")
 GGUF_CODECS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K", "IQ4_NL", "IQ4_XS",
                "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",
                "TQ1_0", "TQ2_0", "Q1_0", "Q2_0", "Q2_0_g128", "PQ2_0", "STQ1_0", "PTQ1_0", "G8_0", "FV5", "FV5B", "I2_S", "I8_S", "MXFP4", "NVFP4")
@@ -79,7 +79,7 @@ def floats(path, code="f"):
     return values
 
 
-def why_worse_than_int8(args, golden, case):
+def why_worse_than_int8(args, golden, case, *flags):
     """None when every row is as near as int8 activations in groups of 32 allow: half a step of its group for each weight. A row with
     one weight other than zero can't be held to 2 % of that one product: its activation is a few steps, or none (docs/design.md)."""
     path = lambda key: os.path.join(golden, case["files"][key]["file"])
@@ -87,7 +87,7 @@ def why_worse_than_int8(args, golden, case):
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "y.f32")
         result = harness.run([os.path.join(args.bin, "cortiq-bench"), "--gemv", f"{case['family']}:{case['scheme']}", "--shape", f"{case['rows']}x{cols}",
-                              "--weights", path("packed"), "--x", path("x"), "-o", out, "--numerics=fast"])
+                              "--weights", path("packed"), "--x", path("x"), "-o", out, "--numerics=fast", *flags])
         if result.returncode:
             return harness.first_line(result)
         got = floats(out)

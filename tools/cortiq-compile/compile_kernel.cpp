@@ -9,6 +9,7 @@
 #include "compiler/pipelines/Pipelines.h"
 #include "compiler/target/target_attr.h"
 #include "formats/artifact/artifact_hash.h"
+#include "formats/codec/low_rank.h"
 #include "formats/layout/layout.h"
 #include "formats/mapped_file.h"
 #include "tools/cortiq-compile/session.h"
@@ -20,8 +21,15 @@ struct Problem {
   const formats::Codec* codec = nullptr;
   uint64_t rows = 0, cols = 0;
   formats::LayoutId layout = formats::LayoutId::kVerbatim;
-  bool fast = false; ///< the kernel reads q8a
-  bool column_scales = false;
+};
+
+/// One matrix of the problem: the whole, or a factor of a low-rank payload.
+struct Matrix {
+  const formats::Codec* codec;
+  uint64_t rows, cols;
+  formats::LayoutId layout;
+  std::string name;
+  cmf::SourceAttr source;
 };
 
 StatusOr<uint64_t> read_size(std::string_view text) {
@@ -46,16 +54,104 @@ StatusOr<Problem> read_problem(const CompileOptions& o) {
   if (o.layout == "r16" && !r16.ok())
     return r16.status().with_prefix("--layout r16");
   p.layout = o.layout != "verbatim" && r16.ok() ? formats::LayoutId::kR16 : formats::LayoutId::kVerbatim;
-  p.fast = o.numerics == "fast" && codegen::fast_arm(*p.codec, p.layout) == codegen::Arm::kFast;
-  p.column_scales = p.codec->id == formats::CodecId::kQ82F;
   return p;
 }
 
-// x -> [quantize] -> matmul -> y, in the kernel dialect.
-mlir::OwningOpRef<mlir::ModuleOp> build_module(mlir::MLIRContext& context, const Problem& p,
-                                               const compiler::Target& target, const CompileOptions& o,
-                                               uint64_t payload_bytes) {
+/// Writes the program x -> y in the kernel dialect, stage by stage.
+class ProgramWriter {
+public:
+  ProgramWriter(mlir::OpBuilder& builder, const compiler::Target& target, bool fast)
+      : b_(builder), loc_(builder.getUnknownLoc()), isa_(target.name), fast_(fast) {}
+
+  /// Declares a matrix; comes before the program.
+  void declare(const Matrix& m) {
+    b_.create<kernel::WeightOp>(loc_, b_.getStringAttr(m.name), b_.getStringAttr(word(m)),
+                                kernel::LayoutAttr::get(b_.getContext(), static_cast<kernel::Layout>(m.layout)),
+                                b_.getI64IntegerAttr(m.rows), b_.getI64IntegerAttr(m.cols), b_.getF32FloatAttr(0),
+                                mlir::StringAttr(), m.source, mlir::Attribute());
+  }
+
+  /// A buffer, in front of all stages.
+  mlir::Value alloc(kernel::Form form, uint64_t elements, bool input = false) {
+    mlir::OpBuilder::InsertionGuard guard(b_);
+    if (last_alloc_)
+      b_.setInsertionPointAfter(last_alloc_);
+    last_alloc_ = b_.create<kernel::AllocOp>(loc_, kernel::BufferType::get(b_.getContext(), form, elements),
+                                             mlir::IntegerAttr(), input ? b_.getUnitAttr() : mlir::UnitAttr());
+    return last_alloc_.getBuffer();
+  }
+
+  /// y = m x [+ residual], x in floats; in one stage or two.
+  mlir::Value multiply(const Matrix& m, mlir::Value x, mlir::Value residual = {}) {
+    const auto weight = mlir::FlatSymbolRefAttr::get(b_.getContext(), m.name);
+    const bool q8a = fast_ && codegen::fast_arm(*m.codec, m.layout) == codegen::Arm::kFast;
+    const kernel::Form form = q8a ? kernel::Form::q8a : kernel::Form::f32;
+    mlir::Value act = x;
+    if (q8a || m.codec->column_scales) {
+      act = alloc(form, m.cols);
+      stage("quantize", [&] {
+        b_.create<kernel::QuantizeOp>(loc_, x, m.codec->column_scales ? weight : mlir::FlatSymbolRefAttr(),
+                                      q8a ? mlir::Value() : act, q8a ? act : mlir::Value());
+      });
+    }
+    mlir::Value y = alloc(kernel::Form::f32, m.rows);
+    stage("matmul", [&] {
+      auto matmul = b_.create<kernel::MatmulOp>(loc_);
+      b_.createBlock(&matmul.getBody());
+      auto spec = kernel::SpecAttr::get(b_.getContext(), word(m), static_cast<kernel::Layout>(m.layout), m.cols, 0, 0,
+                                        form, isa_, false, static_cast<bool>(residual));
+      b_.create<kernel::CallOp>(loc_, weight, act, mlir::FlatSymbolRefAttr(), residual, y, spec, mlir::ArrayAttr(),
+                                mlir::ArrayAttr());
+    });
+    return y;
+  }
+
+private:
+  static llvm::StringRef word(const Matrix& m) { return {m.codec->name.data(), m.codec->name.size()}; }
+
+  template <class Body>
+  void stage(const char* name, Body body) {
+    mlir::OpBuilder::InsertionGuard guard(b_);
+    auto op = b_.create<kernel::StageOp>(loc_, b_.getStringAttr(name), mlir::UnitAttr());
+    b_.createBlock(&op.getBody());
+    body();
+  }
+
+  mlir::OpBuilder& b_;
+  mlir::Location loc_;
+  std::string isa_;
+  bool fast_;
+  kernel::AllocOp last_alloc_;
+};
+
+/// The factors of a blr payload, v and u of each path in turn.
+StatusOr<std::vector<Matrix>> low_rank_matrices(mlir::MLIRContext& context, std::span<const uint8_t> payload) {
+  CORTIQ_ASSIGN_OR_RETURN(const formats::LowRankShape shape, formats::read_low_rank(payload));
+  std::vector<Matrix> out;
+  for (uint64_t path = 1; path <= shape.paths; ++path) {
+    const std::string number = std::to_string(path);
+    const auto low_rank = cmf::LowRankAttr::get(&context, shape.paths, shape.rank, path);
+    const auto source = cmf::SourceAttr::get(&context, 0, 0, payload.size(), low_rank);
+    out.push_back({&formats::codec_info(formats::CodecId::kBLRV), shape.rank, shape.cols, formats::LayoutId::kR16,
+                   "weight_v" + number, source});
+    out.push_back({&formats::codec_info(formats::CodecId::kBLRU), shape.rows, shape.rank, formats::LayoutId::kR16,
+                   "weight_u" + number, source});
+  }
+  return out;
+}
+
+StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> build_module(mlir::MLIRContext& context, const Problem& p,
+                                                         const compiler::Target& target, const CompileOptions& o,
+                                                         std::span<const uint8_t> payload) {
   context.loadDialect<cmf::CMFDialect, kernel::KernelDialect>();
+  const bool low_rank = p.codec->id == formats::CodecId::kBLR;
+  std::vector<Matrix> matrices;
+  if (low_rank) {
+    CORTIQ_ASSIGN_OR_RETURN(matrices, low_rank_matrices(context, payload));
+  } else {
+    matrices.push_back(
+        {p.codec, p.rows, p.cols, p.layout, "weight", cmf::SourceAttr::get(&context, 0, 0, payload.size())});
+  }
   mlir::OpBuilder b(&context);
   const mlir::Location loc = b.getUnknownLoc();
   mlir::OwningOpRef<mlir::ModuleOp> module = mlir::ModuleOp::create(loc);
@@ -69,44 +165,18 @@ mlir::OwningOpRef<mlir::ModuleOp> build_module(mlir::MLIRContext& context, const
                                           b.getNamedAttr("vocab", b.getI64IntegerAttr(p.rows)),
                                       }));
   b.setInsertionPointToEnd(module->getBody());
-  const llvm::StringRef codec(p.codec->name.data(), p.codec->name.size());
-  const auto layout = static_cast<kernel::Layout>(p.layout);
-  b.create<kernel::WeightOp>(loc, b.getStringAttr("weight"), b.getStringAttr(codec),
-                             kernel::LayoutAttr::get(&context, layout), b.getI64IntegerAttr(p.rows),
-                             b.getI64IntegerAttr(p.cols), b.getF32FloatAttr(0), mlir::StringAttr(),
-                             cmf::SourceAttr::get(&context, 0, 0, payload_bytes), mlir::Attribute());
-  const auto weight = mlir::FlatSymbolRefAttr::get(&context, "weight");
+  ProgramWriter writer(b, target, o.numerics == "fast");
+  for (const Matrix& matrix : matrices)
+    writer.declare(matrix);
   auto program = b.create<kernel::ProgramOp>(loc, b.getStringAttr("program"), mlir::IntegerAttr());
   b.createBlock(&program.getBody());
-  auto alloc = [&](kernel::Form form, uint64_t elements, bool input) {
-    return b
-        .create<kernel::AllocOp>(loc, kernel::BufferType::get(&context, form, elements), mlir::IntegerAttr(),
-                                 input ? b.getUnitAttr() : mlir::UnitAttr())
-        .getBuffer();
-  };
-  auto stage = [&](const char* name, auto body) {
-    mlir::OpBuilder::InsertionGuard guard(b);
-    auto op = b.create<kernel::StageOp>(loc, b.getStringAttr(name), mlir::UnitAttr());
-    b.createBlock(&op.getBody());
-    body();
-  };
-  const kernel::Form form = p.fast ? kernel::Form::q8a : kernel::Form::f32;
-  mlir::Value x = alloc(kernel::Form::f32, p.cols, true);
-  mlir::Value act = p.fast || p.column_scales ? alloc(form, p.cols, false) : x;
-  mlir::Value y = alloc(kernel::Form::f32, p.rows, false);
-  if (act != x)
-    stage("quantize", [&] {
-      b.create<kernel::QuantizeOp>(loc, x, p.column_scales ? weight : mlir::FlatSymbolRefAttr(),
-                                   p.fast ? mlir::Value() : act, p.fast ? act : mlir::Value());
-    });
-  stage("matmul", [&] {
-    auto matmul = b.create<kernel::MatmulOp>(loc);
-    b.createBlock(&matmul.getBody());
-    auto spec =
-        kernel::SpecAttr::get(&context, codec, layout, p.cols, 0, 0, form, std::string(target.name), false, false);
-    b.create<kernel::CallOp>(loc, weight, act, mlir::FlatSymbolRefAttr(), mlir::Value(), y, spec, mlir::ArrayAttr(),
-                             mlir::ArrayAttr());
-  });
+  mlir::Value x = writer.alloc(kernel::Form::f32, p.cols, /*input=*/true);
+  mlir::Value y;
+  if (low_rank)
+    for (size_t i = 0; i < matrices.size(); i += 2)
+      y = writer.multiply(matrices[i + 1], writer.multiply(matrices[i], x), y);
+  else
+    y = writer.multiply(matrices[0], x);
   b.create<kernel::ReturnOp>(loc, y);
   return module;
 }
@@ -127,7 +197,7 @@ Status compile_kernel(const CompileOptions& options) {
   else if (payload.bytes().size() != expected)
     return invalid(options.weights + " has " + std::to_string(payload.bytes().size()) + " bytes, " + options.gemv +
                    " of shape " + options.shape + " needs " + std::to_string(expected));
-  auto module = build_module(session.context(), problem, target, options, payload.bytes().size());
+  CORTIQ_ASSIGN_OR_RETURN(auto module, build_module(session.context(), problem, target, options, payload.bytes()));
   CORTIQ_RETURN_IF_ERROR(session.run_passes(*module, compiler::buildProgramFinish));
   if (options.emit == EmitKind::kKernel || options.emit == EmitKind::kCmf)
     return session.write_ir(*module);

@@ -48,17 +48,37 @@ def CMF_LayoutAttr : CMF_EnumAttr<CMF_Layout, "layout">;
 
 //===--- Where a weight's bytes are ---------------------------------------------------------------------------------===//
 
+def CMF_LowRankAttr : CMF_Attr<"LowRank", "low_rank"> {
+  let summary = "what a low-rank payload (blr) is made of, and which factor of it a weight is";
+  let description = [{
+    The payload sums `paths` products of a matrix [rows x rank] and one [rank x columns]. `path` counts them from 1: the
+    weight, of codec blr_u or blr_v, is a factor of that path. 0, the default: the weight is the whole matrix.
+
+    ```mlir
+    #cmf.low_rank<paths = 2, rank = 64>
+    #cmf.low_rank<paths = 2, rank = 64, path = 1>
+    ```
+  }];
+  let parameters = (ins "int64_t":$paths, "int64_t":$rank, DefaultValuedParameter<"int64_t", "0">:$path);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def CMF_SourceAttr : CMF_Attr<"Source", "source"> {
   let summary = "the bytes of a weight in the model file";
   let description = [{
     The whole payload of the file's tensor: `bytes` bytes from `offset` of part `file` (0 for a model of one file). A
-    weight that takes only some of the tensor's rows says so in `#cmf.rows`.
+    weight that takes only some of the tensor's rows says so in `#cmf.rows`. `low_rank` is there when the payload is blr.
 
     ```mlir
     #cmf.source<file = 0, offset = 4096, bytes = 20736>
     ```
   }];
-  let parameters = (ins "uint32_t":$file, "uint64_t":$offset, "uint64_t":$bytes);
+  let parameters = (ins "uint32_t":$file, "uint64_t":$offset, "uint64_t":$bytes,
+      OptionalParameter<"::cortiq::cmf::LowRankAttr">:$low_rank);
+  let builders = [AttrBuilder<(ins "uint32_t":$file, "uint64_t":$offset, "uint64_t":$bytes), [{
+    return $_get($_ctxt, file, offset, bytes, LowRankAttr());
+  }]>];
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

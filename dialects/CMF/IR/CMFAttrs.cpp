@@ -46,6 +46,17 @@ LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int
   return success();
 }
 
+LogicalResult LowRankAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t paths, int64_t rank,
+                                  int64_t path) {
+  if (paths != 1 && paths != 2)
+    return emitError() << "a low-rank payload has one or two paths, not " << paths;
+  if (rank < 8 || rank % 8 != 0)
+    return emitError() << "a low rank is a multiple of 8 from 8 on, not " << rank;
+  if (path < 0 || path > paths)
+    return emitError() << "'path' is " << path << ", but there are " << paths << " paths";
+  return success();
+}
+
 LogicalResult RopeAttr::verify(function_ref<InFlightDiagnostic()> emitError, DenseF32ArrayAttr frequencies,
                                FloatAttr magnitude) {
   if (frequencies.empty())

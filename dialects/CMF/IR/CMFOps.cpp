@@ -73,6 +73,28 @@ void printActivation(OpAsmPrinter& printer, Operation*, ActivationAttr attr) {
 
 } // namespace
 
+namespace {
+
+// A weight whose payload is low-rank: the whole of it, or one factor.
+LogicalResult verifyLowRank(WeightOp op, LowRankAttr lowRank) {
+  const WeightType type = op.getType();
+  const formats::CodecId codec = type.getCodec().id;
+  if (lowRank.getPath() == 0)
+    return codec == formats::CodecId::kBLR
+               ? success()
+               : op.emitOpError() << "has a low-rank payload without 'path': its codec must be blr, not " << type;
+  const bool isU = codec == formats::CodecId::kBLRU, isV = codec == formats::CodecId::kBLRV;
+  if (!isU && !isV)
+    return op.emitOpError() << "is a factor of a low-rank payload: its codec must be blr_u or blr_v, not " << type;
+  if ((isU ? type.getCols() : type.getRows()) != lowRank.getRank())
+    return op.emitOpError() << "is a factor of rank " << lowRank.getRank() << ", which " << type << " does not have";
+  if (isV && op.getRowsAttr())
+    return op.emitOpError() << "takes rows of blr_v, which all rows of the matrix share";
+  return success();
+}
+
+} // namespace
+
 //===--- Weights
 //----------------------------------------------------------------------------------------------------===//
 
@@ -95,7 +117,11 @@ LogicalResult WeightOp::verify() {
       return emitOpError() << "has " << rows << " rows, not a multiple of the " << map.getDeinterleave()
                            << " rows that 'deinterleave' reorders";
   }
-  if (SourceAttr source = getSourceAttr()) {
+  SourceAttr source = getSourceAttr();
+  if (source && source.getLowRank() && failed(verifyLowRank(*this, source.getLowRank())))
+    return failure();
+  // A factor is part of its payload; that is held against its own header when it is read.
+  if (source && !(source.getLowRank() && source.getLowRank().getPath() != 0)) {
     const formats::Codec& codec = type.getCodec();
     StatusOr<uint64_t> bytes = type.isMatrix() ? codec.payload_bytes(codec, fileRows, type.getCols())
                                                : codec.payload_bytes(codec, 1, fileRows);

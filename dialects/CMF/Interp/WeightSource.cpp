@@ -1,5 +1,7 @@
 #include "dialects/CMF/Interp/WeightSource.h"
 
+#include "formats/codec/low_rank.h"
+
 namespace cortiq::cmf {
 
 namespace {
@@ -38,6 +40,11 @@ void decodeRow(WeightOp op, std::span<const uint8_t> payload, int64_t row, float
 StatusOr<std::vector<float>> decodeWeight(WeightOp op, std::span<const uint8_t> payload) {
   const WeightType type = op.getType();
   const formats::Codec& codec = type.getCodec();
+  std::vector<uint8_t> factor;
+  if (SourceAttr source = op.getSourceAttr(); source && source.getLowRank() && source.getLowRank().getPath() != 0) {
+    CORTIQ_ASSIGN_OR_RETURN(factor, formats::low_rank_factor(payload, codec.id, source.getLowRank().getPath() - 1));
+    payload = factor;
+  }
   const int64_t fileRows = sourceRows(op);
   const uint64_t payloadRows = type.isMatrix() ? fileRows : 1,
                  payloadCols = type.isMatrix() ? type.getCols() : fileRows;

@@ -242,3 +242,37 @@ func.func @cap(%x: tensor<?x8xf32>) {
   %y = cmf.softcap %x {cap = -1.0 : f64} : tensor<?x8xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{a low rank is a multiple of 8 from 8 on, not 12}}
+module attributes {t = #cmf.low_rank<paths = 1, rank = 12>} {}
+
+// -----
+
+// expected-error @below {{'path' is 2, but there are 1 paths}}
+module attributes {t = #cmf.low_rank<paths = 1, rank = 8, path = 2>} {}
+
+// -----
+
+func.func @low_rank_codec() {
+  // expected-error @below {{is a factor of a low-rank payload: its codec must be blr_u or blr_v}}
+  %w = cmf.weight "w" {source = #cmf.source<file = 0, offset = 0, bytes = 224, low_rank = #cmf.low_rank<paths = 1, rank = 8, path = 1>>} : !cmf.weight<32x32, blr>
+  return
+}
+
+// -----
+
+func.func @low_rank_size() {
+  // expected-error @below {{is a factor of rank 8, which '!cmf.weight<32x16, blr_u>' does not have}}
+  %w = cmf.weight "w" {source = #cmf.source<file = 0, offset = 0, bytes = 224, low_rank = #cmf.low_rank<paths = 1, rank = 8, path = 1>>} : !cmf.weight<32x16, blr_u>
+  return
+}
+
+// -----
+
+func.func @low_rank_unsplit(%x: tensor<?x32xf32>) {
+  // expected-error @below {{has a low-rank payload without 'path': its codec must be blr}}
+  %w = cmf.weight "w" {source = #cmf.source<file = 0, offset = 0, bytes = 1088, low_rank = #cmf.low_rank<paths = 1, rank = 8>>} : !cmf.weight<32x32, q8_0>
+  return
+}

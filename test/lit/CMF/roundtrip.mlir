@@ -19,6 +19,8 @@ func.func @weights() {
   %a = cmf.weight "a" : !cmf.weight<32, f32>
   // CHECK: cmf.weight "b" {source = #cmf.source<file = 0, offset = 4096, bytes = 1088>} : !cmf.weight<32x32, q8_0>
   %b = cmf.weight "b" {source = #cmf.source<file = 0, offset = 4096, bytes = 1088>} : !cmf.weight<32x32, q8_0>
+  // CHECK: cmf.weight "u" {source = #cmf.source<file = 0, offset = 64, bytes = 224, low_rank = <paths = 1, rank = 8, path = 1>>} : !cmf.weight<32x8, blr_u>
+  %u = cmf.weight "u" {source = #cmf.source<file = 0, offset = 64, bytes = 224, low_rank = #cmf.low_rank<paths = 1, rank = 8, path = 1>>} : !cmf.weight<32x8, blr_u>
   // CHECK: cmf.weight "taken" {rows = #cmf.rows<of = 24, first = 4, deinterleave = 4, take = 8, period = 12>} : !cmf.weight<16x8, f32>
   %taken = cmf.weight "taken" {rows = #cmf.rows<of = 24, first = 4, deinterleave = 4, take = 8, period = 12>} : !cmf.weight<16x8, f32>
   // CHECK: cmf.weight "c" {layout = #cmf.layout<r16>, rows = #cmf.rows<of = 64, first = 32, deinterleave = 8>} : !cmf.weight<16x256, q4_k>

@@ -128,6 +128,43 @@ TEST_F(WeightFillerTest, SizesWeightsWithOutliersByWhatTheyTake) {
   }
 }
 
+TEST_F(WeightFillerTest, TakesTheFactorsOfALowRankPayload) {
+  // 16 x 8 of rank 8: h(i) = i + 1, g(j) = 2, l(k) = 3; row i of U is the byte i, row k of V the byte 0x80 + k.
+  file_.clear();
+  append(uint32_t{0x0001014C}), append(uint32_t{8}), append(uint32_t{16}), append(uint32_t{8});
+  for (int i = 0; i < 16; ++i)
+    append(formats::f32_to_f16(float(i + 1)));
+  for (float scale : {2.0f, 3.0f})
+    for (int i = 0; i < 8; ++i)
+      append(formats::f32_to_f16(scale));
+  for (int i = 0; i < 16; ++i)
+    append(uint8_t(i));
+  for (int k = 0; k < 8; ++k)
+    append(uint8_t(0x80 + k));
+  const std::string source = "{source = #cmf.source<file = 0, offset = 0, bytes = 104,"
+                             " low_rank = #cmf.low_rank<paths = 1, rank = 8, path = 1>>";
+  auto decoded = [&](const std::string& text, const char* codec_name, uint64_t rows, uint64_t row) {
+    auto fill = filler(text);
+    EXPECT_TRUE(fill.ok()) << fill.status().message();
+    const formats::Codec& codec = *formats::find_codec(codec_name);
+    std::vector<uint8_t> packed(table_[0]->bytes);
+    Status status = (*fill)(0, packed);
+    EXPECT_TRUE(status.ok()) << status.message();
+    std::vector<float> out(8);
+    EXPECT_TRUE(formats::decode_packed_row(codec, formats::LayoutId::kR16, packed, rows, 8, row, out.data()).ok());
+    return out;
+  };
+  // Row 1 of the rows from 4 on: 5 is 0b101, h is 6.
+  EXPECT_THAT(decoded("kernel.weight @w blr_u r16 2 x 8 " + source + ", row_map = #cmf.rows<of = 16, first = 4>}",
+                      "blr_u", 2, 1),
+              ElementsAre(6, -6, 6, -6, -6, -6, -6, -6));
+  EXPECT_THAT(decoded("kernel.weight @w blr_v r16 8 x 8 " + source + "}", "blr_v", 8, 3),
+              ElementsAre(6, 6, -6, -6, -6, -6, -6, 6));
+  auto fill = filler("kernel.weight @w blr_u r16 16 x 16 " + source + "}");
+  ASSERT_FALSE(fill.ok());
+  EXPECT_THAT(fill.status().message(), HasSubstr("factor [16, 16] of path 1, which its low-rank payload"));
+}
+
 TEST_F(WeightFillerTest, RefusesWhatDoesNotFitTheFile) {
   struct Case {
     const char* text;
