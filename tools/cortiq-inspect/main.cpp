@@ -36,7 +36,7 @@ struct Given {
 class CommandLine {
 public:
   explicit CommandLine(CLI::App& app) : app_(app) {
-    app.add_option("FILE", arguments_.file, "a CMF, GGUF or artifact file, or what the mode names")->required();
+    app.add_option("FILE", arguments_.file, "a CMF, GGUF or artifact file, or what the mode names");
     for (const Mode* mode : cortiq::inspect::modes()) {
       if (mode->flag != nullptr)
         modes_[mode] = add(mode->flag, mode->value, mode->help, "Modes (without one: list the content)");
@@ -78,6 +78,8 @@ private:
 
   std::string check_options(const Mode& mode) {
     const std::string who = mode.flag == nullptr ? "listing a file" : mode.flag;
+    if (mode.takes_file == arguments_.file.empty())
+      return who + (mode.takes_file ? " needs a FILE" : " takes no FILE");
     std::map<std::string, bool> takes;
     for (const Option& option : mode.options) {
       takes[option.name] = true;

@@ -43,6 +43,7 @@ struct Mode {
   const char* value = nullptr; ///< what the flag's value is called; null if it takes none
   const char* help;
   std::span<const Option> options;
+  bool takes_file = true;
   /// Prints to stdout. A failure is printed by main.cpp as one sentence on stderr and becomes the exit code.
   Status (*run)(const Arguments&);
 };

@@ -6,6 +6,7 @@
 
 namespace cortiq::inspect {
 
+extern const Mode kCodecsMode;
 extern const Mode kDecodeMode;
 extern const Mode kDetokenizeMode;
 extern const Mode kDisasmMode;
