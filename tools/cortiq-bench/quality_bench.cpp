@@ -89,9 +89,13 @@ StatusOr<TextIds> read_text(const runtime::Model& model, std::string_view text) 
 }
 
 Json describe(const runtime::Model& model, const runtime::Session& session, const runtime::TextScore& score) {
-  return {{"model", model.info().name},       {"numerics", model.info().exact ? "exact" : "fast"},
-          {"target", model.info().target},    {"kv", session.kv_type() == runtime::KvType::kF16 ? "f16" : "f32"},
-          {"perplexity", score.perplexity()}, {"perplexity_error", score.perplexity_error()},
+  const runtime::ModelInfo& info = model.info();
+  return {{"model", info.name.empty() ? info.architecture : info.name},
+          {"numerics", info.exact ? "exact" : "fast"},
+          {"target", info.target},
+          {"kv", session.kv_type() == runtime::KvType::kF16 ? "f16" : "f32"},
+          {"perplexity", score.perplexity()},
+          {"perplexity_error", score.perplexity_error()},
           {"mean_loss", score.mean_loss}};
 }
 
