@@ -4,13 +4,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
+#include "formats/part_files.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -29,17 +29,11 @@ StatusOr<AtomicFile> AtomicFile::create(const std::string& path) {
   // Renaming would replace a device or a directory entry by a file: only absent or regular destinations are meant.
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return io_error("cannot write " + quote(path) + ": it exists and is not a regular file");
+  CORTIQ_ASSIGN_OR_RETURN(Part part, create_part(path));
   AtomicFile out;
   out.path_ = path;
-  out.temporary_ = path + ".part-XXXXXX";
-  out.fd_ = mkostemp(out.temporary_.data(), O_CLOEXEC);
-  if (out.fd_ < 0)
-    return write_error(path);
-  // mkostemp makes private files; the result gets the mode that an ordinary open would have given it.
-  const mode_t mask = umask(0);
-  umask(mask);
-  if (fchmod(out.fd_, 0666 & ~mask) != 0)
-    return write_error(path);
+  out.temporary_ = std::move(part.path);
+  out.fd_ = part.fd;
   return out;
 }
 
@@ -68,6 +62,7 @@ void AtomicFile::discard() {
   close(fd_);
   fd_ = -1;
   unlink(temporary_.c_str());
+  unwatch_part(temporary_);
 }
 
 Status AtomicFile::write(std::span<const uint8_t> bytes) {
@@ -109,6 +104,7 @@ Status AtomicFile::extend_to(uint64_t size) {
 Status AtomicFile::commit() {
   if (fsync(fd_) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0)
     return write_error(path_);
+  unwatch_part(temporary_);
   close(std::exchange(fd_, -1));
   return {};
 }

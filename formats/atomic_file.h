@@ -12,7 +12,8 @@
 namespace cortiq::formats {
 
 /// An output file under a temporary name beside its destination. commit() gives it its name; without it the
-/// destructor removes it, so an interrupted program leaves nothing that looks whole.
+/// destructor removes it, so an interrupted program leaves nothing that looks whole (and nothing at all if it called
+/// prepare_to_write()).
 class AtomicFile {
 public:
   /// Creates the temporary file in the folder of `path`; an existing `path` stays untouched until commit().
