@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "formats/codec/codec.h"
 #include "formats/encode/row_source.h"
@@ -17,8 +18,9 @@ public:
   virtual ~ByteRows() = default;
   virtual uint64_t rows() const = 0;
   virtual uint64_t cols() const = 0;
-  /// The bytes of row `row`: cols() / block blocks of the codec.
-  virtual const uint8_t* bytes(uint64_t row) const = 0;
+  /// The bytes of row `row`: cols() / block blocks of the codec. Rows that have to be put together are put into
+  /// `scratch`; the result holds until it changes.
+  virtual const uint8_t* bytes(uint64_t row, std::vector<uint8_t>& scratch) const = 0;
 };
 
 /// One row of the table: `from` can be kept as `to`.
@@ -29,10 +31,7 @@ struct Keeper {
   Status (*write)(const ByteRows& rows, PayloadSink& sink, unsigned threads);
 };
 
-/// The table.
+/// The table. Of several rows with one `from` the first whose holds() agrees is the smallest.
 std::span<const Keeper* const> keeper_table();
-
-/// The row of `from`; null where there is none.
-const Keeper* find_keeper(CodecId from);
 
 } // namespace cortiq::formats

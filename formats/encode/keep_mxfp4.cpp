@@ -25,7 +25,8 @@ Status write(const ByteRows& rows, PayloadSink& sink, unsigned threads) {
   const uint64_t blocks = rows.cols() / 32;
   const Plane planes[] = {{0, 16 * blocks}, {rows.rows() * blocks * 16, blocks}};
   return write_planes(sink, rows.rows(), planes, threads, [&](uint64_t row, std::span<uint8_t* const> out) {
-    const uint8_t* from = rows.bytes(row);
+    std::vector<uint8_t> scratch;
+    const uint8_t* from = rows.bytes(row, scratch);
     for (uint64_t b = 0; b < blocks; ++b) {
       out[1][b] = from[17 * b];
       pair_neighbours(from + 17 * b + 1, out[0] + 16 * b);

@@ -12,8 +12,10 @@ template <int kBytes>
 Status write(const ByteRows& rows, PayloadSink& sink, unsigned threads) {
   const uint64_t size = kBytes * rows.cols();
   const Plane planes[] = {{0, size}};
-  return write_planes(sink, rows.rows(), planes, threads,
-                      [&](uint64_t row, std::span<uint8_t* const> out) { std::memcpy(out[0], rows.bytes(row), size); });
+  return write_planes(sink, rows.rows(), planes, threads, [&](uint64_t row, std::span<uint8_t* const> out) {
+    std::vector<uint8_t> scratch;
+    std::memcpy(out[0], rows.bytes(row, scratch), size);
+  });
 }
 
 } // namespace

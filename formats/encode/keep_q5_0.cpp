@@ -7,7 +7,7 @@ namespace cortiq::formats {
 namespace {
 
 struct Block {
-  static constexpr int kBytes = 22;
+  static constexpr int kWeights = 32, kBytes = 22, kScaleAt = 0;
   static void levels(const uint8_t* block, int* out) {
     const uint32_t high = load_u32(block + 2);
     for (int i = 0; i < 16; ++i) {

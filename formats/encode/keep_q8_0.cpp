@@ -7,7 +7,7 @@ namespace cortiq::formats {
 namespace {
 
 struct Block {
-  static constexpr int kBytes = 34;
+  static constexpr int kWeights = 32, kBytes = 34, kScaleAt = 0;
   static void levels(const uint8_t* block, int* out) {
     for (int i = 0; i < 32; ++i)
       out[i] = static_cast<int8_t>(block[2 + i]);

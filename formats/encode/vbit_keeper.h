@@ -1,6 +1,6 @@
 #pragma once
 
-// Integer codecs with one f16 scale for 32 weights, kept as vbit_ro with the same width in every row.
+// Integer codecs with one f16 scale for 32 weights or a multiple, kept as vbit_ro with the same width in every row.
 
 #include <cstring>
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace cortiq::formats {
 
-/// `Block::levels(block, out)` gives the 32 integer levels of a block of Block::kBytes bytes, which begins with its
-/// scale; each lies within what kWidth bits hold: -(2^(kWidth - 1) - 1) to 2^(kWidth - 1).
+/// `Block::levels(block, out)` gives the Block::kWeights integer levels of a block of Block::kBytes bytes, whose scale
+/// stands at Block::kScaleAt; each lies within what kWidth bits hold: -(2^(kWidth - 1) - 1) to 2^(kWidth - 1).
 template <class Block, int kWidth>
 Status write_vbit(const ByteRows& rows, PayloadSink& sink, unsigned threads) {
   constexpr int kLevel = (1 << (kWidth - 1)) - 1;
@@ -30,11 +30,13 @@ Status write_vbit(const ByteRows& rows, PayloadSink& sink, unsigned threads) {
   CORTIQ_RETURN_IF_ERROR(sink.write_at(table_at, table));
   const Plane planes[] = {{count, 2 * blocks}, {streams_at, stream_bytes}};
   return write_planes(sink, count, planes, threads, [&](uint64_t row, std::span<uint8_t* const> out) {
-    const uint8_t* block = rows.bytes(row);
+    std::vector<uint8_t> scratch;
+    const uint8_t* block = rows.bytes(row, scratch);
     BitStream stream(out[1]);
-    for (uint64_t b = 0; b < blocks; ++b, block += Block::kBytes) {
-      std::memcpy(out[0] + 2 * b, block, 2);
-      int levels[32];
+    for (uint64_t b = 0; b < blocks; b += Block::kWeights / 32, block += Block::kBytes) {
+      for (uint64_t g = b; g < b + Block::kWeights / 32; ++g)
+        std::memcpy(out[0] + 2 * g, block + Block::kScaleAt, 2);
+      int levels[Block::kWeights];
       Block::levels(block, levels);
       for (const int level : levels)
         stream.put(static_cast<uint32_t>(level + kLevel), kWidth);

@@ -12,6 +12,7 @@
 #include "formats/safetensors/safetensors_file.h"
 #include "tools/cortiq-convert/gguf_source.h"
 #include "tools/cortiq-convert/hf_source.h"
+#include "tools/cortiq-convert/shards.h"
 #include "tools/cortiq-convert/tensor_rows.h"
 #include "tools/cortiq-convert/verify.h"
 
@@ -20,6 +21,7 @@ namespace cortiq::convert {
 using formats::CmfStreamWriter;
 using formats::Json;
 using formats::quote;
+using formats::Tensor;
 
 namespace {
 
@@ -42,8 +44,6 @@ Json header_of(const SourceModel& model, const std::vector<Target>& targets, con
     header["provenance"]["source_model"] = model.name;
   if (quant.quant)
     header["provenance"]["weight_quant"] = quant.quant->name;
-  if (!model.tokenizer_config.is_null())
-    header["tokenizer_config"] = model.tokenizer_config;
   return header;
 }
 
@@ -61,19 +61,85 @@ Status write_tensor(const Target& target, CmfStreamWriter& writer, unsigned thre
   return {};
 }
 
-Status write_tensors(const std::vector<Target>& targets, CmfStreamWriter& writer, const ConvertOptions& options) {
-  double total = 0, done = 0;
-  for (const Target& target : targets)
-    total += static_cast<double>(target.source->tensor->data.size());
-  for (const Target& target : targets) {
-    CORTIQ_RETURN_IF_ERROR(
-        write_tensor(target, writer, options.threads).with_prefix("tensor " + quote(target.source->name)));
-    formats::release_pages(target.source->tensor->data);
-    done += static_cast<double>(target.source->tensor->data.size());
-    options.progress("writing", done / total);
+/// Writes the files of one result.
+class ResultWriter {
+public:
+  ResultWriter(const SourceModel& model, const ConvertOptions& options, const std::vector<Target>& targets,
+               ConvertSummary& summary)
+      : model_(model), options_(options), targets_(targets), summary_(summary),
+        header_(header_of(model, targets, options.quant)) {
+    for (const Target& target : targets)
+      total_ += static_cast<double>(target.source->tensor->data.size());
   }
-  return {};
-}
+
+  Status write() {
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<std::vector<Target>> shards, divide(targets_, options_.shard_size));
+    return shards.size() == 1 ? write_one() : write_shards(shards);
+  }
+
+private:
+  Status write_one() {
+    CORTIQ_ASSIGN_OR_RETURN(CmfStreamWriter writer, start(options_.output, targets_, /*first=*/true));
+    CORTIQ_RETURN_IF_ERROR(fill(writer, targets_));
+    CORTIQ_RETURN_IF_ERROR(verify(writer.temporary_path()));
+    return writer.commit();
+  }
+
+  Status write_shards(const std::vector<std::vector<Target>>& shards) {
+    CORTIQ_ASSIGN_OR_RETURN(ShardFiles files, ShardFiles::create(options_.output, shards.size()));
+    for (size_t i = 0; i < shards.size(); ++i) {
+      header_["shard"] = {{"no", i + 1}, {"count", shards.size()}};
+      CORTIQ_ASSIGN_OR_RETURN(CmfStreamWriter writer, start(files.path(i), shards[i], i == 0));
+      CORTIQ_RETURN_IF_ERROR(fill(writer, shards[i]));
+      CORTIQ_RETURN_IF_ERROR(writer.commit());
+      files.written(i);
+    }
+    CORTIQ_RETURN_IF_ERROR(verify(files.path(0)));
+    summary_.shards = shards.size();
+    return files.publish();
+  }
+
+  /// The first file, or the only one, has the text side too.
+  StatusOr<CmfStreamWriter> start(const std::string& path, const std::vector<Target>& targets, bool first) const {
+    std::vector<formats::CmfStreamTensor> tensors;
+    for (const Target& target : targets)
+      tensors.push_back({target.source->name, target.codec->cmf_code, target.source->shape});
+    Json header = header_;
+    if (first && !model_.tokenizer_config.is_null())
+      header["tokenizer_config"] = model_.tokenizer_config;
+    return CmfStreamWriter::create(path, std::move(header), std::move(tensors),
+                                   first ? model_.tokenizer_json : std::vector<uint8_t>());
+  }
+
+  Status fill(CmfStreamWriter& writer, const std::vector<Target>& targets) {
+    for (const Target& target : targets) {
+      const Tensor& from = *target.source->tensor;
+      CORTIQ_RETURN_IF_ERROR(write_tensor(target, writer, options_.threads)
+                                 .with_prefix("tensor " + quote(target.source->name))
+                                 .with_prefix(quote(options_.input)));
+      formats::release_pages(from.data);
+      done_ += static_cast<double>(from.data.size());
+      options_.progress("writing", done_ / total_);
+    }
+    CORTIQ_RETURN_IF_ERROR(writer.finish());
+    summary_.bytes_out += writer.size();
+    return {};
+  }
+
+  Status verify(const std::string& path) {
+    CORTIQ_ASSIGN_OR_RETURN(summary_.tensors, verify_output(path, targets_, options_.threads, [&](double done) {
+                              options_.progress("verifying", done);
+                            }));
+    return {};
+  }
+
+  const SourceModel& model_;
+  const ConvertOptions& options_;
+  const std::vector<Target>& targets_;
+  ConvertSummary& summary_;
+  Json header_;
+  double total_ = 0, done_ = 0;
+};
 
 StatusOr<ConvertSummary> convert_model(SourceModel model, const ConvertOptions& options) {
   ConvertSummary summary;
@@ -82,18 +148,7 @@ StatusOr<ConvertSummary> convert_model(SourceModel model, const ConvertOptions& 
   summary.warnings = std::move(model.warnings);
   StatusOr<std::vector<Target>> targets = plan_targets(model, options.quant, options.threads, summary.warnings);
   CORTIQ_RETURN_IF_ERROR(targets.status().with_prefix(quote(options.input)));
-  std::vector<formats::CmfStreamTensor> tensors;
-  for (const Target& target : *targets)
-    tensors.push_back({target.source->name, target.codec->cmf_code, target.source->shape});
-  CORTIQ_ASSIGN_OR_RETURN(CmfStreamWriter writer,
-                          CmfStreamWriter::create(options.output, header_of(model, *targets, options.quant),
-                                                  std::move(tensors), std::move(model.tokenizer_json)));
-  CORTIQ_RETURN_IF_ERROR(write_tensors(*targets, writer, options).with_prefix(quote(options.input)));
-  CORTIQ_RETURN_IF_ERROR(writer.finish());
-  CORTIQ_ASSIGN_OR_RETURN(summary.tensors, verify_output(writer.temporary_path(), *targets, options.threads,
-                                                         [&](double done) { options.progress("verifying", done); }));
-  summary.bytes_out = writer.size();
-  CORTIQ_RETURN_IF_ERROR(writer.commit());
+  CORTIQ_RETURN_IF_ERROR(ResultWriter(model, options, *targets, summary).write());
   return summary;
 }
 

@@ -1,167 +1,103 @@
 #include "tools/cortiq-convert/gguf_source.h"
 
-#include <algorithm>
-#include <set>
+#include <span>
 
 #include "formats/quote.h"
 #include "runtime/text/text_source.h"
 #include "tools/cortiq-convert/gguf_arch.h"
 #include "tools/cortiq-convert/gguf_header.h"
+#include "tools/cortiq-convert/gguf_tensors.h"
 #include "tools/cortiq-convert/text_bundle.h"
 
 namespace cortiq::convert {
 
 using formats::GgufFile;
-using formats::Json;
 using formats::quote;
 using formats::Tensor;
 
 namespace {
 
-/// A tensor of a block: its stem in the file and in CMF.
-struct Part {
+/// A norm of a layer: its stem in the file and in CMF.
+struct Norm {
   std::string_view file, canonical;
 };
 
-constexpr Part kBlockWeights[] = {
+constexpr Norm kPlainNorms[] = {
     {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"},
     {"ffn_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},
-    {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
 };
 
-constexpr Part kHeadNorms[] = {
-    {"attn_q_norm.weight", "self_attn.q_norm.weight"},
-    {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+constexpr Norm kRenamedNorms[] = {
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
 };
 
-class GgufConverter {
-public:
-  GgufConverter(const GgufFile& file, const GgufArch& arch, const GgufSizes& sizes)
-      : file_(file), arch_(arch), sizes_(sizes) {}
-
-  Status add_tensors() {
-    CORTIQ_RETURN_IF_ERROR(add("token_embd.weight", "model.embed_tokens.weight", {sizes_.vocab, sizes_.hidden}));
-    for (uint64_t layer = 0; layer < sizes_.layers; ++layer)
-      CORTIQ_RETURN_IF_ERROR(add_layer(layer));
-    CORTIQ_RETURN_IF_ERROR(add("output_norm.weight", "model.norm.weight", {sizes_.hidden}));
-    if (file_.find("output.weight"))
-      CORTIQ_RETURN_IF_ERROR(add("output.weight", "lm_head.weight", {sizes_.vocab, sizes_.hidden}));
-    return check_all_used();
-  }
-
-  std::vector<SourceTensor> take_tensors() { return std::move(tensors_); }
-
-private:
-  Status add_layer(uint64_t layer) {
-    const auto shape = [&](std::string_view stem) -> std::vector<uint64_t> {
-      const uint64_t width = sizes_.feed_forward[layer];
-      if (stem == "attn_output.weight")
-        return {sizes_.hidden, sizes_.heads[layer] * sizes_.value_length};
-      if (stem == "ffn_down.weight")
-        return {sizes_.hidden, width};
-      if (stem == "ffn_gate.weight" || stem == "ffn_up.weight")
-        return {width, sizes_.hidden};
-      return {sizes_.hidden};
-    };
-    CORTIQ_RETURN_IF_ERROR(add_attention(layer));
-    for (const Part& part : kBlockWeights)
-      CORTIQ_RETURN_IF_ERROR(add(block(layer, part.file), layer_name(layer, part.canonical), shape(part.file)));
-    if (arch_.head_norms)
-      for (const Part& part : kHeadNorms)
-        CORTIQ_RETURN_IF_ERROR(add(block(layer, part.file), layer_name(layer, part.canonical), {sizes_.key_length}));
-    return {};
-  }
-
-  Status add_attention(uint64_t layer) {
-    struct Projection {
-      const char* file;
-      const char* canonical;
-      uint64_t rows;
-      bool rotated;
-    };
-    const Projection projections[] = {
-        {"attn_q", "q_proj", sizes_.heads[layer] * sizes_.key_length, true},
-        {"attn_k", "k_proj", sizes_.kv_heads[layer] * sizes_.key_length, true},
-        {"attn_v", "v_proj", sizes_.kv_heads[layer] * sizes_.value_length, false},
-    };
-    const bool fused = file_.find(block(layer, "attn_qkv.weight")) != nullptr;
-    uint64_t all = 0, first = 0;
-    for (const Projection& p : projections)
-      all += p.rows;
-    for (const Projection& p : projections) {
-      const std::string stem = block(layer, fused ? "attn_qkv" : p.file);
-      const std::string canonical = layer_name(layer, std::string("self_attn.") + p.canonical);
-      const Slice slice{.first = fused ? first : 0,
-                        .file_rows = fused ? all : p.rows,
-                        .head = p.rotated && arch_.neighbours ? sizes_.key_length : 0};
-      CORTIQ_RETURN_IF_ERROR(add_slice(stem + ".weight", canonical + ".weight", {p.rows, sizes_.hidden}, slice));
-      if (file_.find(stem + ".bias"))
-        CORTIQ_RETURN_IF_ERROR(add_slice(stem + ".bias", canonical + ".bias", {p.rows}, slice));
-      first += p.rows;
-    }
-    return check_biases(layer);
-  }
-
-  /// CMF uses the three biases together or not at all (3.1).
-  Status check_biases(uint64_t layer) const {
-    int found = 0;
-    for (const char* stem : {"q_proj", "k_proj", "v_proj"})
-      found += names_.contains(layer_name(layer, std::string("self_attn.") + stem + ".bias"));
-    if (found == 0 || found == 3)
-      return {};
-    return unsupported("layer " + std::to_string(layer) +
-                       " has biases on some of queries, keys and values but not on all, which CMF cannot hold");
-  }
-
-  struct Slice {
-    uint64_t first = 0, file_rows = 0, head = 0;
-  };
-
-  Status add(const std::string& name, std::string canonical, std::vector<uint64_t> shape) {
-    return add_slice(name, std::move(canonical), shape, {.file_rows = shape[0]});
-  }
-
-  Status add_slice(const std::string& name, std::string canonical, std::vector<uint64_t> shape, const Slice& slice) {
-    const Tensor* tensor = file_.find(name);
-    if (!tensor)
-      return invalid("tensor " + quote(name) + " is missing");
-    std::vector<uint64_t> expected = shape;
-    expected[0] = slice.file_rows;
-    if (tensor->shape != expected)
-      return invalid("tensor " + quote(name) + " has shape " + formats::shape_text(tensor->shape) + ", expected " +
-                     formats::shape_text(expected));
-    CORTIQ_RETURN_IF_ERROR(formats::weight_codec(*tensor).status());
-    used_.insert(tensor);
-    names_.insert(canonical);
-    tensors_.push_back({std::move(canonical), std::move(shape), tensor, slice.first, slice.head});
-    return {};
-  }
-
-  /// Whatever is left would change what the model computes; CMF has no place for it.
-  Status check_all_used() const {
-    for (const Tensor& tensor : file_.tensors()) {
-      const std::string_view name = tensor.name;
-      if (used_.contains(&tensor) || name == "rope_freqs.weight" || name.ends_with(".attn_rot_embd.weight"))
-        continue;
-      return unsupported("tensor " + quote(name) + " has no place in a CMF file of architecture " + quote(arch_.name));
-    }
-    return {};
-  }
-
-  static std::string block(uint64_t layer, std::string_view stem) {
-    return "blk." + std::to_string(layer) + "." + std::string(stem);
-  }
-
-  const GgufFile& file_;
-  const GgufArch& arch_;
-  const GgufSizes& sizes_;
-  std::vector<SourceTensor> tensors_;
-  std::set<const Tensor*> used_;
-  std::set<std::string> names_;
+constexpr Norm kSandwichNorms[] = {
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"post_attention_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_norm.weight", "pre_feedforward_layernorm.weight"},
+    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight"},
 };
+
+std::span<const Norm> norms_of(const GgufArch& arch) {
+  switch (arch.norms) {
+  case GgufNorms::kPlain:
+    return kPlainNorms;
+  case GgufNorms::kRenamed:
+    return kRenamedNorms;
+  case GgufNorms::kSandwich:
+    return kSandwichNorms;
+  }
+}
+
+/// Whatever is left would change what the model computes; CMF has no place for it.
+Status check_all_used(const GgufFile& file, const GgufTensors& tensors) {
+  const GgufSizes& sizes = tensors.sizes;
+  for (const Tensor& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    const bool frequencies = name == "rope_freqs.weight" || name.starts_with("rope_factors_");
+    if (tensors.used(tensor) || frequencies || name.ends_with(".attn_rot_embd.weight"))
+      continue;
+    bool predicts = false;
+    for (uint64_t i = 0; i < sizes.predictors; ++i)
+      predicts = predicts || name.starts_with(gguf_block(sizes.layers + i, ""));
+    if (!predicts)
+      return unsupported("tensor " + quote(name) + " has no place in a CMF file of architecture " +
+                         quote(tensors.arch.name));
+  }
+  return {};
+}
+
+Status add_mixer(GgufTensors& tensors, uint64_t layer) {
+  switch (tensors.sizes.kinds[layer]) {
+  case LayerKind::kAttention:
+  case LayerKind::kWindow:
+    return tensors.arch.mixer == GgufMixer::kLatent ? add_gguf_latent(tensors, layer)
+                                                    : add_gguf_attention(tensors, layer);
+  case LayerKind::kShortConv:
+    return add_gguf_short_conv(tensors, layer);
+  case LayerKind::kGatedDelta:
+    return add_gguf_delta(tensors, layer);
+  }
+}
+
+Status add_tensors(const GgufFile& file, GgufTensors& tensors) {
+  const GgufSizes& sizes = tensors.sizes;
+  CORTIQ_RETURN_IF_ERROR(
+      tensors.add("token_embd.weight", "model.embed_tokens.weight", {sizes.vocab, sizes.hidden}).status());
+  for (uint64_t layer = 0; layer < sizes.layers; ++layer) {
+    CORTIQ_RETURN_IF_ERROR(add_mixer(tensors, layer));
+    for (const Norm& norm : norms_of(tensors.arch))
+      CORTIQ_RETURN_IF_ERROR(
+          tensors.add(gguf_block(layer, norm.file), layer_name(layer, norm.canonical), {sizes.hidden}).status());
+    CORTIQ_RETURN_IF_ERROR(add_gguf_feed_forward(tensors, layer));
+  }
+  CORTIQ_RETURN_IF_ERROR(
+      tensors.add(std::string(tensors.arch.final_norm), "model.norm.weight", {sizes.hidden}).status());
+  if (tensors.has("output.weight"))
+    CORTIQ_RETURN_IF_ERROR(tensors.add("output.weight", "lm_head.weight", {sizes.vocab, sizes.hidden}).status());
+  return check_all_used(file, tensors);
+}
 
 /// Files without any tokenizer are converted without one; one that is there has to be understood.
 Status read_text(const GgufFile& file, SourceModel& model) {
@@ -182,19 +118,26 @@ Status read_text(const GgufFile& file, SourceModel& model) {
 
 Status read_model(const GgufFile& file, SourceModel& model) {
   CORTIQ_ASSIGN_OR_RETURN(const std::string_view architecture, file.architecture());
+  if (const std::string_view why = no_cmf_form(architecture); !why.empty())
+    return unsupported("a model of architecture " + quote(architecture) + " has no form in CMF: " + std::string(why));
   const GgufArch* arch = find_gguf_arch(architecture);
   if (!arch)
-    return unsupported("architecture " + quote(architecture) + " cannot be converted; known are " +
-                       std::string(gguf_arch_names()));
-  CORTIQ_ASSIGN_OR_RETURN(const GgufHeader header, read_gguf_header(file, *arch));
-  model.arch = header.arch;
-  GgufConverter converter(file, *arch, header.sizes);
-  CORTIQ_RETURN_IF_ERROR(converter.add_tensors());
-  model.tensors = converter.take_tensors();
+    return unsupported("architecture " + quote(architecture) + " cannot be converted; known are " + gguf_arch_names());
+  CORTIQ_ASSIGN_OR_RETURN(GgufHeader header, read_gguf_header(file, *arch));
+  GgufTensors tensors(file, *arch, header.sizes);
+  CORTIQ_RETURN_IF_ERROR(add_tensors(file, tensors));
+  model.arch = std::move(header.arch);
+  model.tensors = tensors.release();
+  for (const std::string& warning : header.warnings)
+    model.warnings.push_back(quote(file.path()) + ": " + warning);
   return {};
 }
 
 } // namespace
+
+std::string gguf_block(uint64_t layer, std::string_view stem) {
+  return "blk." + std::to_string(layer) + "." + std::string(stem);
+}
 
 StatusOr<SourceModel> read_gguf_model(const GgufFile& file) {
   CORTIQ_RETURN_IF_ERROR(file.check_model());

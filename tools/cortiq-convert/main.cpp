@@ -11,8 +11,11 @@
 #include <thread>
 
 #include "formats/encode/encoder.h"
+#include "formats/file_guard.h"
+#include "formats/part_files.h"
 #include "tools/cortiq-convert/convert.h"
 #include "tools/cortiq-convert/progress_bar.h"
+#include "tools/cortiq-convert/shards.h"
 
 namespace {
 
@@ -44,8 +47,8 @@ void print_json(const ConvertOptions& options, const ConvertSummary& summary) {
         {{"name", t.name}, {"from", t.from}, {"to", t.to}, {"kept", t.kept}, {"relative_error", t.relative_error}});
   const nlohmann::json out = {{"input", options.input},          {"output", options.output},
                               {"source_format", summary.format}, {"bytes_in", summary.bytes_in},
-                              {"bytes_out", summary.bytes_out},  {"tensors", std::move(tensors)},
-                              {"warnings", summary.warnings}};
+                              {"bytes_out", summary.bytes_out},  {"shards", summary.shards},
+                              {"tensors", std::move(tensors)},   {"warnings", summary.warnings}};
   std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
@@ -69,7 +72,8 @@ void print_text(const ConvertOptions& options, const ConvertSummary& summary) {
     else
       std::printf("relative error up to %.4f\n", group.worst);
   }
-  std::printf("%s: %.1f MiB from %.1f MiB, verified\n", options.output.c_str(),
+  const std::string files = summary.shards == 0 ? "" : " in " + std::to_string(summary.shards) + " files";
+  std::printf("%s%s: %.1f MiB from %.1f MiB, verified\n", options.output.c_str(), files.c_str(),
               static_cast<double>(summary.bytes_out) / 1048576, static_cast<double>(summary.bytes_in) / 1048576);
 }
 
@@ -84,6 +88,7 @@ int run(int argc, char** argv) {
              "('*.mlp.down_proj.weight'); of several that match, the last counts.");
   ConvertOptions options;
   std::string quant;
+  std::string shard_size;
   std::vector<std::string> tensor_quants;
   options.threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
   bool json = false;
@@ -94,6 +99,8 @@ int run(int argc, char** argv) {
   app.add_option("--tensor-quant", tensor_quants, "what the matrices become whose names match; may be repeated")
       ->type_name("PATTERN=CODEC")
       ->allow_extra_args(false);
+  app.add_option("--shard-size", shard_size, "divide the result into OUT-00001-of-0000N.cmf of about this size (4G)")
+      ->type_name("SIZE");
   app.add_option("-j,--threads", options.threads, "threads (default: all cores)")->check(CLI::Range(1u, kMostThreads));
   app.add_flag("--json", json, "print what was done as JSON");
   try {
@@ -108,6 +115,12 @@ int run(int argc, char** argv) {
     if (!codec.ok())
       return complain(codec.status().message(), kBadInput);
     options.quant.quant = *codec;
+  }
+  if (!shard_size.empty()) {
+    const auto size = cortiq::convert::parse_shard_size(shard_size);
+    if (!size.ok())
+      return complain(size.status().message(), kBadInput);
+    options.shard_size = *size;
   }
   for (const std::string& text : tensor_quants) {
     auto parsed = cortiq::convert::parse_tensor_quant(text);
@@ -136,6 +149,8 @@ int run(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
+  cortiq::formats::install_file_guard("cortiq-convert");
+  cortiq::formats::prepare_to_write();
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {

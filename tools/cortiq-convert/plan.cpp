@@ -29,20 +29,32 @@ std::string encoder_names() {
   return names;
 }
 
-/// The keeper of this matrix, if it has one and nothing in it stands against it.
-const formats::Keeper* usable_keeper(const SourceTensor& source, unsigned threads) {
-  const formats::Keeper* keeper = formats::find_keeper(source.tensor->codec->id);
-  if (!keeper || !formats::check_encodable(codec_info(keeper->to), source.shape[0], source.shape[1]).ok())
-    return nullptr;
-  if (!keeper->holds)
-    return keeper;
+/// Whether nothing in this matrix stands against the keeper.
+bool usable(const formats::Keeper& keeper, const SourceTensor& source, unsigned threads) {
+  const uint64_t run = source.columns.run;
+  if (!formats::check_encodable(codec_info(keeper.to), source.shape[0], source.shape[1]).ok() ||
+      run % source.tensor->codec->block != 0)
+    return false;
+  if (!keeper.holds)
+    return true;
   const TensorRows rows(source);
   std::atomic<bool> all = true;
   formats::for_each_row(0, rows.rows(), threads, [&](uint64_t row) {
-    if (all && !keeper->holds(rows.bytes(row), rows.cols()))
+    std::vector<uint8_t> scratch;
+    if (all && !keeper.holds(rows.bytes(row, scratch), rows.cols()))
       all = false;
   });
-  return all ? keeper : nullptr;
+  return all;
+}
+
+/// The first keeper of the table that holds this matrix; null where there is none.
+const formats::Keeper* usable_keeper(const SourceTensor& source, unsigned threads) {
+  if (!source.movable())
+    return nullptr;
+  for (const formats::Keeper* keeper : formats::keeper_table())
+    if (keeper->from == source.tensor->codec->id && usable(*keeper, source, threads))
+      return keeper;
+  return nullptr;
 }
 
 class Planner {
@@ -57,18 +69,25 @@ public:
     }
     const Codec* wanted = named_codec(source.name);
     const bool plain = is_plain(*source.tensor->codec);
-    if (!wanted && plain && options_.quant)
+    if (!wanted && plain && options_.quant && !source.precise)
       wanted = options_.quant;
     const formats::Keeper* keeper = usable_keeper(source, threads_);
     if (keeper && (!wanted || wanted->id == keeper->to)) {
       targets_.push_back({&source, &codec_info(keeper->to), keeper, nullptr, true});
       return {};
     }
+    if (!wanted && source.precise)
+      wanted = &codec_info(CodecId::kF32);
     if (!wanted)
       wanted = options_.quant;
+    if (!wanted && source.derived) {
+      wanted = &codec_info(CodecId::kF32);
+      warnings_.push_back("tensor " + quote(source.name) + " becomes f32, for it is put together from decoded values");
+    }
     if (wanted)
       return add_encoded(source, *wanted);
-    ++homeless_[source.tensor->type_name];
+    ++homeless_[source.value ? std::string(source.tensor->type_name) + " times a factor"
+                             : std::string(source.tensor->type_name)];
     return {};
   }
 
@@ -81,7 +100,7 @@ public:
       return std::move(targets_);
     std::string list;
     for (const auto& [type, count] : homeless_)
-      list += (list.empty() ? "" : ", ") + std::string(type) + " (" + std::to_string(count) + ")";
+      list += (list.empty() ? "" : ", ") + type + " (" + std::to_string(count) + ")";
     return unsupported("CMF has no codec that holds these tensors as they are: " + list +
                        "; say with --quant CODEC what they become, q8_2f, q4tp or another of --help");
   }
@@ -89,7 +108,7 @@ public:
 private:
   Target vector_target(const SourceTensor& source) const {
     const Codec& from = *source.tensor->codec;
-    const Codec& to = is_plain(from) ? from : codec_info(CodecId::kF32);
+    const Codec& to = is_plain(from) && source.movable() ? from : codec_info(CodecId::kF32);
     return {&source, &to, nullptr, formats::find_encoder(to.id), true};
   }
 
@@ -110,7 +129,8 @@ private:
       codec = &codec_info(CodecId::kQ82F);
       warnings_.push_back("tensor " + quote(source.name) + " becomes q8_2f: it " + fits.message());
     }
-    const bool lossless = codec->id == CodecId::kF32 || codec->id == source.tensor->codec->id;
+    const bool lossless =
+        codec->id == CodecId::kF32 || (source.movable() && is_plain(*codec) && codec->id == source.tensor->codec->id);
     targets_.push_back({&source, codec, nullptr, formats::find_encoder(codec->id), lossless});
     return {};
   }
@@ -120,7 +140,7 @@ private:
   std::vector<std::string>& warnings_;
   std::vector<bool> matched_;
   std::vector<Target> targets_;
-  std::map<std::string_view, int> homeless_;
+  std::map<std::string, int> homeless_;
 };
 
 } // namespace

@@ -18,4 +18,15 @@ struct Llama3Scaling {
 /// Llama 3's scaling as divisors of the plain frequencies (GGUF models 2.6).
 std::vector<double> llama3_factors(double base, uint64_t dims, const Llama3Scaling& scaling);
 
+struct YarnScaling {
+  double factor = 1, original_context = 0, fast = 32, slow = 1;
+  bool rounded = true; ///< whether the ramp begins and ends at whole pairs
+};
+
+/// YaRN as GGUF and checkpoints mean it (GGUF models 1.3), as divisors of the plain frequencies.
+std::vector<double> yarn_factors(const YarnScaling& yarn, double base, uint64_t dims);
+
+/// Whether CMF's YaRN gives the same frequencies: it bounds the ramp otherwise where that is short or long.
+bool same_yarn_in_cmf(const YarnScaling& yarn, double base, uint64_t dims);
+
 } // namespace cortiq::convert

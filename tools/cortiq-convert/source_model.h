@@ -3,26 +3,37 @@
 // A model to be converted, in CMF's terms: canonical names, header fields, tokenizer; and where its weights lie.
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "formats/encode/row_source.h"
 #include "formats/json.h"
 #include "formats/status.h"
 #include "formats/tensor.h"
+#include "tools/cortiq-convert/row_order.h"
 
 namespace cortiq::convert {
 
-/// One tensor of the result. Its rows are rows of a tensor of the source, perhaps in another order.
+/// One tensor of the result. Its rows are rows of a tensor of the source, perhaps in another order, with other columns
+/// or changed values; or they are made of several tensors.
 struct SourceTensor {
-  std::string name;            ///< canonical (CMF specification 3.1)
-  std::vector<uint64_t> shape; ///< of the result
-  const formats::Tensor* tensor = nullptr;
-  uint64_t first_row = 0; ///< of `tensor`; for a vector the first value
-  /// Rows a head whose neighbours (2i, 2i + 1) become halves (i, i + head / 2); 0: the order stays.
-  uint64_t head = 0;
+  std::string name;                        ///< canonical (CMF specification 3.1)
+  std::vector<uint64_t> shape;             ///< of the result; all dimensions but the last are rows
+  const formats::Tensor* tensor = nullptr; ///< never null
+  uint64_t first_row = 0;                  ///< of `tensor`; for a vector the first value
+  IndexOrder order = nullptr;              ///< result's row (vector: value) to source's, after first_row; null = same
+  ColumnOrder columns = {};                ///< likewise within a row of a matrix
+  std::function<float(float)> value = {};  ///< what becomes of each value; empty = it stays
+  std::shared_ptr<const formats::RowSource> derived = {}; ///< rows computed from `tensor` and others; usually null
+  bool precise = false; ///< stays plain numbers under --quant: routers, gates, convolutions (2, converter policy)
+
+  /// Whether the result's bytes can be those of the source.
+  bool movable() const { return !value && !derived; }
 };
 
 /// What the formats' readers make of a file or folder. The tensors point into the reader's own, which has to live on.

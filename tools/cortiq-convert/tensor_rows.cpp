@@ -1,44 +1,78 @@
 #include "tools/cortiq-convert/tensor_rows.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace cortiq::convert {
+namespace {
+
+uint64_t row_count(const std::vector<uint64_t>& shape) {
+  uint64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i)
+    rows *= shape[i];
+  return rows;
+}
+
+/// Moves a row's columns, `unit` elements of T to a column stretch.
+template <class T>
+void move_columns(const ColumnOrder& columns, uint64_t stretches, uint64_t unit, const T* from, T* to) {
+  for (uint64_t i = 0; i < stretches; ++i)
+    std::copy_n(from + columns.order(i) * unit, unit, to + i * unit);
+}
+
+} // namespace
 
 std::string layer_name(uint64_t layer, std::string_view suffix) {
   return "model.layers." + std::to_string(layer) + "." + std::string(suffix);
 }
 
 TensorRows::TensorRows(const SourceTensor& source)
-    : source_(source), rows_(source.shape.size() == 2 ? source.shape[0] : 1), cols_(source.shape.back()) {}
+    : source_(source), rows_(row_count(source.shape)), cols_(source.shape.back()) {}
 
-/// Where row (of a matrix) or value (of a vector) `index` lies in the source's tensor. A head's rows are stored as
-/// neighbours 2i and 2i + 1 of the halves i and i + head / 2.
-uint64_t TensorRows::source_index(uint64_t index) const {
-  if (source_.head == 0)
-    return source_.first_row + index;
-  const uint64_t half = source_.head / 2;
-  const uint64_t within = index % source_.head;
-  return source_.first_row + index - within + 2 * (within % half) + within / half;
+void TensorRows::read_vector(float* out) const {
+  const formats::Tensor& tensor = *source_.tensor;
+  std::vector<float> values(tensor.cols());
+  tensor.codec->decode_row(tensor.data.data(), 1, tensor.cols(), 0, values.data());
+  for (uint64_t i = 0; i < cols_; ++i)
+    out[i] = values[source_index(i)];
+}
+
+void TensorRows::read_matrix(uint64_t row, float* out) const {
+  const formats::Tensor& tensor = *source_.tensor;
+  if (source_.columns.run == 0) {
+    tensor.codec->decode_row(tensor.data.data(), tensor.rows(), tensor.cols(), source_index(row), out);
+    return;
+  }
+  std::vector<float> values(cols_);
+  tensor.codec->decode_row(tensor.data.data(), tensor.rows(), tensor.cols(), source_index(row), values.data());
+  move_columns(source_.columns, cols_ / source_.columns.run, source_.columns.run, values.data(), out);
 }
 
 void TensorRows::read(uint64_t row, float* out) const {
-  const formats::Tensor& tensor = *source_.tensor;
-  if (source_.shape.size() == 2) {
-    tensor.codec->decode_row(tensor.data.data(), tensor.rows(), tensor.cols(), source_index(row), out);
-  } else {
-    std::vector<float> values(tensor.cols());
-    tensor.codec->decode_row(tensor.data.data(), 1, tensor.cols(), 0, values.data());
-    for (uint64_t i = 0; i < cols_; ++i)
-      out[i] = values[source_index(i)];
-  }
+  if (source_.derived)
+    source_.derived->read(row, out);
+  else if (source_.shape.size() == 1)
+    read_vector(out);
+  else
+    read_matrix(row, out);
+  if (source_.value)
+    std::transform(out, out + cols_, out, source_.value);
   for (uint64_t i = 0; i < cols_; ++i)
     if (!std::isfinite(out[i]))
       nonfinite_ = true;
 }
 
-const uint8_t* TensorRows::bytes(uint64_t row) const {
+const uint8_t* TensorRows::bytes(uint64_t row, std::vector<uint8_t>& scratch) const {
   const formats::Codec& codec = *source_.tensor->codec;
-  return source_.tensor->data.data() + source_index(row) * (cols_ / codec.block) * codec.block_bytes;
+  const uint64_t size = cols_ / codec.block * codec.block_bytes;
+  const uint8_t* from = source_.tensor->data.data() + source_index(row) * size;
+  if (source_.columns.run == 0)
+    return from;
+  scratch.resize(size);
+  const uint64_t run = source_.columns.run;
+  move_columns(source_.columns, cols_ / run, run / codec.block * codec.block_bytes, from, scratch.data());
+  return scratch.data();
 }
 
 } // namespace cortiq::convert

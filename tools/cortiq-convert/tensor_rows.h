@@ -10,7 +10,8 @@
 
 namespace cortiq::convert {
 
-/// Vectors are one row. Values are decoded as they are read; bytes() is for matrices whose rows are bytes at a stretch.
+/// Vectors are one row. Values are decoded as they are read; bytes() is for matrices that are movable() and whose
+/// columns, if they move, do so by whole blocks.
 class TensorRows : public formats::RowSource, public formats::ByteRows {
 public:
   explicit TensorRows(const SourceTensor& source);
@@ -18,13 +19,17 @@ public:
   uint64_t rows() const override { return rows_; }
   uint64_t cols() const override { return cols_; }
   void read(uint64_t row, float* out) const override;
-  const uint8_t* bytes(uint64_t row) const override;
+  const uint8_t* bytes(uint64_t row, std::vector<uint8_t>& scratch) const override;
 
   /// Whether read() has met a value that is not finite.
   bool met_nonfinite() const { return nonfinite_; }
 
 private:
-  uint64_t source_index(uint64_t index) const;
+  uint64_t source_index(uint64_t index) const {
+    return source_.first_row + (source_.order ? source_.order(index) : index);
+  }
+  void read_vector(float* out) const;
+  void read_matrix(uint64_t row, float* out) const;
 
   const SourceTensor& source_;
   uint64_t rows_, cols_;

@@ -24,7 +24,7 @@ public:
     std::vector<uint8_t>& bytes =
         payloads_.emplace_back(*tensor.codec->payload_bytes(*tensor.codec, tensor.rows(), tensor.cols()), 0x11);
     tensor.data = bytes;
-    model_.tensors.push_back({std::move(name), std::move(shape), &tensor, 0, 0});
+    model_.tensors.push_back({std::move(name), std::move(shape), &tensor});
   }
   std::vector<uint8_t>& payload(size_t i) { return payloads_[i]; }
 
