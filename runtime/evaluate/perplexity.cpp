@@ -125,6 +125,7 @@ public:
     out.model = losses_.score();
     if (reference_) {
       out.reference = reference_losses_.score();
+      out.difference = differences_.score();
       out.divergence = comparison_.result();
     }
     return out;
@@ -155,7 +156,9 @@ private:
       StatusOr<RowSums> wanted = sum_row(want, at + t);
       if (!wanted.ok())
         return wanted.status().with_prefix("the reference");
-      reference_losses_.add(loss(want, *wanted, next));
+      const double reference_loss = loss(want, *wanted, next);
+      reference_losses_.add(reference_loss);
+      differences_.add(loss(row, sums, next) - reference_loss);
       comparison_.add(divergence(want, *wanted, row, sums), sums.top_id == wanted->top_id);
     }
     return {};
@@ -163,7 +166,7 @@ private:
 
   Engine& model_;
   Engine* reference_;
-  Losses losses_, reference_losses_;
+  Losses losses_, reference_losses_, differences_;
   Comparison comparison_;
   uint64_t tokens_ = 0;
 };

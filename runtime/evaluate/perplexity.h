@@ -38,6 +38,9 @@ struct Evaluation {
   uint64_t windows = 0, tokens = 0; ///< tokens: those scored
   TextScore model;
   std::optional<TextScore> reference;
+  /// Model's loss less the reference's, token by token: its perplexity() is the ratio of both perplexities, with an
+  /// error far below that of either, for both read the same text.
+  std::optional<TextScore> difference;
   std::optional<Divergence> divergence;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -122,7 +121,8 @@ void print_result(const QualityBenchOptions& options, const runtime::Evaluation&
   out["seconds"] = seconds;
   if (result.divergence) {
     out["reference"] = describe(*reference.model, *reference.session, *result.reference);
-    out["perplexity_ratio"] = std::exp(result.model.mean_loss - result.reference->mean_loss);
+    out["perplexity_ratio"] = result.difference->perplexity();
+    out["perplexity_ratio_error"] = result.difference->perplexity_error();
     out["kl"] = {{"mean", result.divergence->mean},
                  {"p99", result.divergence->p99},
                  {"max", result.divergence->max},
@@ -139,7 +139,8 @@ void print_result(const QualityBenchOptions& options, const runtime::Evaluation&
   if (!result.divergence)
     return;
   print_contender("reference", out["reference"]);
-  std::printf("ratio      %.5f\n", out["perplexity_ratio"].get<double>());
+  std::printf("ratio      %.5f +- %.5f\n", out["perplexity_ratio"].get<double>(),
+              out["perplexity_ratio_error"].get<double>());
   std::printf("KL         mean %.6f, 99%% %.6f, max %.6f nats\n", result.divergence->mean, result.divergence->p99,
               result.divergence->max);
   std::printf("same top-1 %.3f%%\n", result.divergence->top1_agreement * 100);

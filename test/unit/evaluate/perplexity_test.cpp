@@ -133,12 +133,13 @@ TEST(Divergence, MatchesItsDefinition) {
   const auto ids = text(48);
   const auto result = evaluate_text(model, &reference, ids, {.window = 16});
   ASSERT_TRUE(result.ok()) << result.status().message();
-  std::vector<double> values;
+  std::vector<double> values, differences;
   double agreed = 0;
   for (uint64_t window : {0, 16, 32})
     for (uint64_t at = 8; at + 1 < 16; ++at) {
       const auto past = std::span(ids).subspan(window, at + 1);
       const auto p = probabilities(reference, past), q = probabilities(model, past);
+      differences.push_back(std::log(p[ids[window + at + 1]] / q[ids[window + at + 1]]));
       values.push_back(0);
       for (uint64_t i = 0; i < p.size(); ++i)
         values.back() += p[i] * std::log(p[i] / q[i]);
@@ -149,6 +150,11 @@ TEST(Divergence, MatchesItsDefinition) {
   for (const double v : values)
     mean += v / 21;
   ASSERT_TRUE(result->divergence && result->reference);
+  EXPECT_NEAR(result->difference->mean_loss, result->model.mean_loss - result->reference->mean_loss, 1e-12);
+  double variance = 0;
+  for (const double d : differences)
+    variance += (d - result->difference->mean_loss) * (d - result->difference->mean_loss) / 21;
+  EXPECT_NEAR(result->difference->standard_error, std::sqrt(variance / 20), 1e-9);
   EXPECT_NEAR(result->divergence->mean, mean, 1e-9);
   EXPECT_NEAR(result->divergence->max, values.back(), 1e-9);
   EXPECT_NEAR(result->divergence->p99, values[19] * 0.2 + values[20] * 0.8, 1e-9); // 0.99 of 20 is 19.8
