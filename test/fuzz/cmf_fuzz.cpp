@@ -1,5 +1,6 @@
 // A CMF file: open, walk all of it, recompute its hashes, decode some rows, read its text side.
 
+#include "formats/cmf/cmf_experts.h"
 #include "formats/cmf/cmf_file.h"
 #include "runtime/text/text_source.h"
 #include "test/fuzz/memory_file.h"
@@ -24,6 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         fuzz::consume(rows);
   static_cast<void>(file->verify());
   static_cast<void>(file->check_runnable());
+  static_cast<void>(formats::check_cmf_experts(*file));
   static_cast<void>(runtime::text::read_text_source(*file));
   return 0;
 }

@@ -28,9 +28,9 @@ def filler(size):
 Q1T = filler(36) + struct.pack("<III", 0, 1, 3) + struct.pack("<HHHHHH", 5, 0x3C00, 0, 0xC000, 63, 1)
 CMF_TENSORS = [
     ("f32", 0, (3,), filler(12)), ("f16", 1, (2, 64), filler(256)), ("bf16", 2, (2, 64), filler(256)),
-    ("q8_row", 3, (2, 64), filler(132)), ("q4_block", 4, (2, 64), filler(72)), ("u8", 5, (8,), filler(8)),
-    ("u32", 6, (2,), filler(8)), ("u64", 7, (1,), filler(8)), ("q8_2f", 8, (2, 64), filler(260)),
-    ("vbit", 9, (2, 64), bytes([3, 5]) + filler(72)),
+    ("q8_row", 3, (2, 64), filler(132)), ("q4_block", 4, (2, 64), filler(72)), ("u8", 6, (8,), filler(8)), ("mix8_4", 5, (8,), filler(8)),
+    ("u32", 17, (2,), filler(8)), ("u64", 18, (1,), filler(8)), ("q8_2f", 9, (2, 64), filler(260)),
+    ("vbit", 8, (2, 64), bytes([3, 5]) + filler(72)),
     ("vbit_ro", 10, (2, 64), bytes([3, 5]) + filler(8) + struct.pack("<III", 0, 24, 64) + filler(64)),
     ("q4_tiled", 11, (2, 64), filler(72)), ("q1", 12, (2, 64), filler(24)),
     ("q1s", 13, (2, 64), filler(24) + struct.pack("<IIHIH", 2, 5, 0x3C00, 127, 0xC000)), ("q1t", 14, (2, 64), Q1T),
@@ -116,8 +116,44 @@ def make_cmf(folder):
     write_cmf(path("hybrid"), cmf_header(arch=hybrid), CMF_TENSORS[:3], b"")
     write_cmf(path("mla"), cmf_header(arch=dict(ARCH, mla={"kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16},
                                                 rope_freq_factors=[1.0] * 8, attention_heads_per_layer=[2])), CMF_TENSORS[:1], b"")
+    make_extensions(path("extensions"))
     for name in os.listdir(folder):
         clear_hashes(path(name))
+
+
+def make_extensions(path):
+    """A genome with a skill of each kind and a router, in a model of two layers."""
+    hash_text, width = "0123456789abcdef", 4
+    arch = dict(ARCH, hidden_size=width, num_layers=2, layer_types=["FullAttention"] * 2,
+                moe={"num_experts": 1, "top_k": 1, "moe_intermediate_size": width, "router_resonance": True})
+    bound = {"genome_id": "g", "generation": 1, "master_trunk_hash": hash_text}
+    selection = {"metric": "mse_unit", "phi_layer": 0, "rank": 1, "mean": "AAAAAAAAAAA=", "basis": "AAAAAAAAAAA="}
+    effect = lambda layer, switch: {"first_affected_layer": layer, "switch": switch, "state_bytes_added": 0}
+    name = "model.layers.1.mlp.up_proj.weight"
+    skills = [
+        {"id": "f", "kind": "ffn_replace", "status": "active", "bound": bound, "layers": [1], "selection": selection,
+         "state_effect": effect(1, "transparent"), "overrides": [{"name": name, "base_hash": hash_text}]},
+        {"id": "e", "kind": "expert_append", "status": "active", "bound": bound, "layers": [1], "state_effect": effect(1, "sequence_start"),
+         "experts": {"count": 1, "shell_quantile": 0.9, "rank": 0}},
+        {"id": "l", "kind": "lookup", "status": "retired", "bound": bound, "state_effect": effect(0, "transparent"),
+         "lookup": {"entries": 2, "keys": 2, "key_norm": "cmf-key-v2", "langs": ["en"], "fields": ["a"], "policy": "key_first"}}]
+    router = {"version": 2, "policy": "backbone_gated", "granularity": "request", "margin": 0.1, "skills_hash": hash_text, "base": selection,
+              "phi": {"layer": 0, "pool": "span_mean", "norm": "unit", "prefix_ids": [1], "suffix_ids": []}}
+    genome = {"id": "g", "generation": 1, "status": "sealed", "trunk_hash": hash_text, "encoding": "q4tp", "master_trunk_hash": hash_text, "moe_experts": 1}
+    tensors = [(prefix + name, 0, (4, 4), filler(64)) for prefix in ("", "skill.f.")]
+    for expert in ("model.layers.1.mlp.experts.0.", "skill.e.model.layers.1.mlp.experts.1."):
+        tensors += [(expert + matrix, 0, (4, 4), filler(64)) for matrix in ("gate_proj.weight", "up_proj.weight", "down_proj.weight")]
+        tensors += [(expert + "desc.mu", 0, (4,), filler(16)), (expert + "desc.bias", 0, (1,), bytes(4)), (expert + "desc.shell", 0, (1,), bytes(4))]
+    table = "skill.l.lookup."
+    tensors += [(table + "keys.hash", 18, (2,), struct.pack("<QQ", 3, 9)), (table + "keys.entry", 17, (2,), struct.pack("<II", 0, 1)),
+                (table + "entries.off", 18, (3,), struct.pack("<QQQ", 0, 2, 10)), (table + "text", 6, (10,), b'{}{"a": 1}')]
+    lineage = [{"seq": 1, "event": "made"}, {"seq": 4, "event": "sealed"}]
+    write_cmf(path, cmf_header(arch=arch, genome=genome, lineage=lineage, skills=skills, router=router), tensors, b'{"model":{}}')
+    raw = bytearray(open(path, "rb").read())
+    features, = struct.unpack_from("<I", raw, 12)
+    struct.pack_into("<I", raw, 12, features | 1 << 9 | 1 << 10 | 1 << 13)
+    with open(path, "wb") as out:
+        out.write(raw)
 
 
 def make_gguf(folder):
@@ -180,6 +216,42 @@ def make_templates(folder):
     write(folder, "variables", b"{{ x.y[-1] }}{% for m in messages %}{{ m.content[0].text }}{% endfor %}\0" + json.dumps(variables).encode())
 
 
+def make_safetensors(folder):
+    """Checkpoint folders as safetensors_fuzz.cpp takes them: parts with a zero byte between them."""
+    hidden, ffn, heads, head_dim, vocab = 32, 32, 2, 16, 3
+    config = {"hidden_size": hidden, "intermediate_size": ffn, "num_hidden_layers": 1, "num_attention_heads": heads, "num_key_value_heads": 1,
+              "head_dim": head_dim, "vocab_size": vocab, "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "eos_token_id": [2]}
+    layer = {"self_attn.q_proj.weight": (heads * head_dim, hidden), "self_attn.k_proj.weight": (head_dim, hidden), "self_attn.v_proj.weight": (head_dim, hidden),
+             "self_attn.o_proj.weight": (hidden, heads * head_dim), "input_layernorm.weight": (hidden,), "post_attention_layernorm.weight": (hidden,),
+             "mlp.gate_proj.weight": (ffn, hidden), "mlp.up_proj.weight": (ffn, hidden), "mlp.down_proj.weight": (hidden, ffn)}
+    biases = {f"self_attn.{part}_proj.bias": layer[f"self_attn.{part}_proj.weight"][:1] for part in "qkv"}
+    norms = {"self_attn.q_norm.weight": (head_dim,), "self_attn.k_norm.weight": (head_dim,)}
+    names = {"eos_token": {"content": "b"}, "bos_token": "a", "chat_template": [{"name": "default", "template": "{{ messages }}"}]}
+    cases = {
+        "llama": ("BF16", {"model_type": "llama", "rope_theta": 1e4, "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+                  "high_freq_factor": 4.0, "original_max_position_embeddings": 32}}, {}),
+        "mistral": ("F16", {"model_type": "mistral", "sliding_window": 16, "tie_word_embeddings": True, "rope_parameters": {"rope_type": "linear", "factor": 2}}, {}),
+        "qwen2": ("F32", {"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 16, "max_window_layers": 1, "hidden_act": "gelu"}, biases),
+        "qwen3": ("BF16", {"model_type": "qwen3", "rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 32, "attention_factor": 1.1}}, norms),
+    }
+    for name, (dtype, more, tensors) in cases.items():
+        shapes = {"model.embed_tokens.weight": (vocab, hidden), "model.norm.weight": (hidden,), **{f"model.layers.0.{n}": s for n, s in {**layer, **tensors}.items()}}
+        if not more.get("tie_word_embeddings"):
+            shapes["lm_head.weight"] = (vocab, hidden)
+        header, at = {"__metadata__": {"format": "pt"}}, 0
+        for tensor, shape in shapes.items():
+            size = {"F32": 4, "F16": 2, "BF16": 2}[dtype]
+            for extent in shape:
+                size *= extent
+            header[tensor] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        index = {"metadata": {}, "weight_map": {tensor: "model.safetensors" for tensor in shapes}} if name == "qwen3" else None
+        write(folder, name, b"\0".join([json.dumps({**config, **more}).encode(), json.dumps(names).encode(), json.dumps(index).encode() if index else b"",
+                                        json.dumps(header).encode(), filler(at)]))
+    whole = json.dumps({"a": {"dtype": "F8_E4M3", "shape": [2, 2], "data_offsets": [0, 4]}, "b": {"dtype": "U64", "shape": [], "data_offsets": [4, 12]}}).encode()
+    write(folder, "whole", struct.pack("<Q", len(whole)) + whole + filler(12))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
@@ -188,6 +260,7 @@ def main():
     inside = lambda *names: os.path.join(args.folder, *names)
     make_cmf(inside("cmf"))
     make_gguf(inside("gguf"))
+    make_safetensors(inside("safetensors"))
     make_tokenizers(inside("tokenizer"))
     make_templates(inside("template"))
     os.makedirs(inside("artifact"), exist_ok=True)
