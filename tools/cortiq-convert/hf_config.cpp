@@ -17,6 +17,7 @@ bool HfSizes::windows() const {
 namespace {
 
 constexpr uint64_t kMostLayers = 65536;
+constexpr uint64_t kMostHeadDim = 65536; // tables of rotations are made before any tensor has shown that it is true
 
 class ConfigReader {
 public:
@@ -79,7 +80,8 @@ private:
     CORTIQ_ASSIGN_OR_RETURN(s.context, fields_.size("max_position_embeddings"));
     const std::string eps_name(type.eps);
     CORTIQ_ASSIGN_OR_RETURN(const double eps, fields_.number(eps_name.c_str(), 1e-6));
-    if (s.layers > kMostLayers || s.heads % s.kv_heads != 0 || s.head_dim == 0 || s.head_dim % 2 != 0 || eps < 0)
+    if (s.layers > kMostLayers || s.heads % s.kv_heads != 0 || s.head_dim == 0 || s.head_dim % 2 != 0 ||
+        s.head_dim > kMostHeadDim || eps < 0)
       return invalid("num_hidden_layers, num_attention_heads, num_key_value_heads, head_dim or " + eps_name +
                      " cannot be those of a model");
     Json& arch = out_.arch;

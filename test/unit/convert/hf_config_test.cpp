@@ -84,6 +84,7 @@ TEST(HfConfig, WhatCannotBeIsNamed) {
   EXPECT_THAT(refusal_of(config("llama", {{"vocab_size", nullptr}})), HasSubstr("vocab_size"));
   EXPECT_THAT(refusal_of(config("llama", {{"num_key_value_heads", 3}})), HasSubstr("num_key_value_heads"));
   EXPECT_THAT(refusal_of(config("llama", {{"num_hidden_layers", 1 << 30}})), HasSubstr("num_hidden_layers"));
+  EXPECT_THAT(refusal_of(config("llama", {{"head_dim", 1u << 31}})), HasSubstr("head_dim"));
   EXPECT_THAT(refusal_of(config("llama", {{"hidden_act", "relu"}})), HasSubstr("relu"));
   EXPECT_THAT(refusal_of(config("llama", {{"rope_theta", 0}})), HasSubstr("rope_theta"));
   EXPECT_THAT(refusal_of(config("llama", {{"rope_scaling", 7}})), HasSubstr("rope_scaling"));
