@@ -8,20 +8,68 @@ import json
 import math
 import os
 import resource
+import signal
 import struct
+import subprocess
 import sys
+import time
 
 import harness
 
 FAMILIES = ("llama", "qwen2", "qwen3")
-KEPT = {"F32", "F16", "BF16", "Q4_0", "Q5_0", "Q8_0", "TQ1_0", "TQ2_0", "MXFP4", "Q1_0"}
+KEPT = {"F32", "F16", "BF16", "Q4_0", "Q5_0", "Q8_0", "IQ4_NL", "TQ1_0", "TQ2_0", "Q2_0", "PTQ1_0", "STQ1_0", "MXFP4", "Q1_0"}
 # Root of squared error over squares that Gaussian rows leave, with room for outliers; 0: exact on the f16 fixture.
 ERROR_BOUNDS = {"f32": 0, "f16": 0, "bf16": 0.003, "q8_row": 0.02, "q8_2f": 0.02, "q4_block": 0.15, "q4_tiled": 0.15, "q4tp": 0.15,
                 "vbit": 0.2, "vbit_ro": 0.2, "mxfp4": 0.2, "q2tp": 0.6, "q1t": 0.6, "q1": 0.75, "q1s": 0.75, "q1g": 0.75}
 TOKENS = [5, 17, 250, 99, 3, 42, 128, 7]
 MEMORY_BUDGET = 64 << 20       # private memory of the conversion below, with its threads' stacks
-LARGE_MATRIX = (60000, 1024)   # 234 MiB of f32, far above the budget
 SAFETENSORS = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
+LARGE_MATRIX = (60000, 1024)   # 234 MiB of f32, far above the budget
+
+
+def ternary(rng):
+    """A byte of five digits 0, 1, 2."""
+    return bytes([-(-rng.randrange(243) * 256 // 243)])
+
+
+def digits(rng, count, alphabet):
+    """Two-bit codes, four a byte."""
+    return bytes(sum(rng.choice(alphabet) << 2 * k for k in range(4)) for _ in range(count // 4))
+
+
+def scale(rng, spread):
+    return struct.pack("<e", spread * rng.uniform(0.5, 1.5))
+
+
+EXACT_APART = 2e-6  # of the largest logit: the same products, summed in another order
+FAST_APART = 0.03   # of the largest logit: what activations of 8 bits may cost, in one of the files only
+
+
+class Scheme:
+    """A scheme that both containers hold: its type id, weights a block, what makes one, and how far the logits of the two files may be apart
+    when compiled for each arm. 0: the same bits. What becomes vbit_ro is not: a kernel of that codec computes the fast arm by f32 lanes.
+    """
+
+    def __init__(self, code, weights, block, exact=0.0, fast=0.0, marks=None):
+        self.code, self.weights, self.block, self.exact, self.fast, self.marks = code, weights, block, exact, fast, marks or {}
+
+
+SCHEMES = {
+    "f32": Scheme(0, 1, None), "f16": Scheme(1, 1, None), "bf16": Scheme(30, 1, None),
+    "q4_0": Scheme(2, 32, None),
+    "q5_0": Scheme(6, 32, None, EXACT_APART, FAST_APART), "iq4_nl": Scheme(20, 32, None, EXACT_APART, FAST_APART),
+    "q8_0": Scheme(8, 32, lambda rng, s: scale(rng, s / 73) + rng.randbytes(32).replace(b"\x80", b"\x81"), fast=FAST_APART),
+    "tq1_0": Scheme(34, 256, lambda rng, s: b"".join(ternary(rng) for _ in range(52)) + scale(rng, s)),
+    "tq2_0": Scheme(35, 256, lambda rng, s: digits(rng, 256, (0, 1, 2)) + scale(rng, s)),
+    "tq2_0_two": Scheme(35, 256, lambda rng, s: digits(rng, 256, (0, 1, 2, 3)) + scale(rng, s), fast=FAST_APART),
+    "q2_0": Scheme(42, 64, lambda rng, s: scale(rng, s) + digits(rng, 64, (0, 1, 2))),
+    "q2_0_two": Scheme(42, 64, lambda rng, s: scale(rng, s) + digits(rng, 64, (0, 1, 2, 3)), fast=FAST_APART),
+    "q2_0_g128": Scheme(42, 128, lambda rng, s: scale(rng, s) + digits(rng, 128, (0, 1, 2))),
+    "stq1_0": Scheme(42, 256, lambda rng, s: rng.randbytes(40) + scale(rng, s)),
+    "ptq1_0": Scheme(143, 128, lambda rng, s: b"".join(ternary(rng) for _ in range(26)) + scale(rng, s), marks={"prism.version": 1}),
+    "mxfp4": Scheme(39, 32, lambda rng, s: bytes([127 + round(math.log2(s / 3))]) + rng.randbytes(16)),
+    "q1_0": Scheme(41, 128, lambda rng, s: scale(rng, s) + rng.randbytes(16)),
+}
 
 
 def load(path):
@@ -52,6 +100,19 @@ class Convert:
         result = harness.run([os.path.join(self.args.bin, "cortiq-run"), model, "--backend=reference", "--tokens",
                               ",".join(map(str, tokens)), "-n", "0", "--logits", out], timeout=600)
         why_not = harness.why_not_success(result)
+        if why_not:
+            raise RuntimeError(why_not)
+        with open(out, "rb") as file:
+            return file.read()
+
+    def compiled_logits(self, model, numerics):
+        artifact = self.scratch.output(".cqa")
+        why_not = harness.why_not_success(harness.run([os.path.join(self.args.bin, "cortiq-compile"), model, "-o", artifact, "--numerics=" + numerics]))
+        if why_not:
+            raise RuntimeError(why_not)
+        out = self.scratch.output(".f32")
+        why_not = harness.why_not_success(harness.run([os.path.join(self.args.bin, "cortiq-run"), artifact, "--tokens", ",".join(map(str, TOKENS)),
+                                                       "-n", "0", "--logits", out]))
         if why_not:
             raise RuntimeError(why_not)
         with open(out, "rb") as file:
@@ -135,6 +196,27 @@ def check_tiny_gguf(tally, convert):
             tally.check(f"{case.name}: level -128 refused", harness.why_not_refusal(result, out))
             source = write_without_lowest_level(models, case, convert.scratch.folder)
         check_kept(tally, convert, case.name, source, TOKENS)
+
+
+def check_round_trips(tally, convert):
+    """GGUF to CMF to artifact gives what GGUF to artifact gives: the same bits in the reference, and by the scheme's bound when compiled."""
+    models = harness.tiny_models()
+    metadata = models.tiny_tokenizer.gguf_metadata
+    for name, scheme in SCHEMES.items():
+        if scheme.block:
+            models.packing.GGUF[name] = (scheme.code, scheme.weights, models.packing.blocks(scheme.weights, scheme.block))
+        models.tiny_tokenizer.gguf_metadata = lambda: dict(metadata(), **scheme.marks)
+        source = models.write(models.Case("llama", "gguf", (name,), models.BY256, label="trip-" + name), convert.scratch.folder)
+        models.tiny_tokenizer.gguf_metadata = metadata
+        summary, out = convert.must(source)
+        changed = [t["name"] for t in summary["tensors"] if not t["kept"]]
+        tally.check(f"{name}: all values kept", f"changed: {changed[:3]}" if changed else None)
+        check_same_model(tally, convert, name, source, out, TOKENS)
+        for numerics, bound in (("exact", scheme.exact), ("fast", scheme.fast)):
+            want, got = (array.array("f", convert.compiled_logits(model, numerics)) for model in (source, out))
+            distance = max(abs(a - b) for a, b in zip(got, want)) / max(abs(v) for v in want)
+            tally.check(f"{name}: {numerics}", None if distance <= bound else f"{distance:.1e} of the largest logit apart")
+        tally.note(f"{name:28} {' '.join(sorted({t['to'] for t in summary['tensors']}))}")
 
 
 def write_without_lowest_level(models, case, folder):
@@ -293,9 +375,10 @@ def without(folder, name):
     return folder
 
 
-def check_memory(tally, convert):
-    """A matrix several times as large as the memory that the program may have."""
-    models = harness.tiny_models()
+def write_large(convert):
+    """A model with a matrix several times as large as the memory that the program may have: its path, and the bytes of its weights."""
+    harness.tiny_models()
+    import containers
     rows, cols = LARGE_MATRIX
     path = convert.scratch.path("large.gguf")
     a = "llama."
@@ -307,7 +390,6 @@ def check_memory(tally, convert):
               ("blk.0.attn_v.weight", (32, cols)), ("blk.0.attn_output.weight", (cols, 32)), ("blk.0.ffn_gate.weight", (32, cols)),
               ("blk.0.ffn_up.weight", (32, cols)), ("blk.0.ffn_down.weight", (cols, 32))]
     # The weights are a hole of zeros; only the table of tensors is written.
-    import containers
     head = bytearray(struct.pack("<4sIQQ", b"GGUF", 3, len(shapes), len(metadata)))
     for key, value in metadata.items():
         kind, raw = containers.gguf_value(value)
@@ -319,6 +401,11 @@ def check_memory(tally, convert):
     with open(path, "wb") as out:
         out.write(head.ljust(containers.aligned(len(head), 32), b"\0"))
         out.truncate(containers.aligned(len(head), 32) + size)
+    return path, size
+
+
+def check_memory(tally, convert):
+    path, size = write_large(convert)
     limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BUDGET, MEMORY_BUDGET))
     for codec in ("q4_tiled", "q8_2f", "q1s"):
         result, out = convert.call(path, "--quant", codec, "-j", "2", preexec_fn=limit)
@@ -327,11 +414,67 @@ def check_memory(tally, convert):
             os.remove(out)
 
 
+def leftovers(convert, out):
+    """Files beside `out` whose names begin with its own."""
+    return sorted(n for n in os.listdir(convert.scratch.folder) if n.startswith(os.path.basename(out)[:-len(".cmf")]))
+
+
+def interrupt(convert, command, out, number):
+    """Ends a run with a signal while it writes; its exit status."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not any(".part-" in n for n in leftovers(convert, out)) and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+    process.send_signal(number)
+    return process.wait(60)
+
+
+def check_interrupted(tally, convert):
+    """However a run ends, nothing of it stays but a finished result."""
+    path, _ = write_large(convert)
+    for label, *flags in (("one file",), ("shards", "--shard-size", "4M")):
+        out = convert.scratch.output(".cmf")
+        command = [os.path.join(convert.args.bin, "cortiq-convert"), path, "-o", out, "--quant", "q4_tiled", "-j", "1", *flags]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            status = interrupt(convert, command, out, number)
+            left = leftovers(convert, out)
+            tally.check(f"{label}: {number.name}", f"exit status {status}, left {left}" if status != -number or left else None)
+        status = interrupt(convert, command, out, signal.SIGKILL)
+        tally.check(f"{label}: a killed run leaves its part", None if status == -signal.SIGKILL and leftovers(convert, out) else f"status {status}")
+        tally.check(f"{label}: the next run", harness.why_not_success(harness.run(command, timeout=300)))
+        parts = [n for n in leftovers(convert, out) if ".part-" in n]
+        tally.check(f"{label}: the next run removes it", f"left {parts}" if parts else None)
+        for name in leftovers(convert, out):
+            os.remove(os.path.join(convert.scratch.folder, name))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        result = harness.run(command, timeout=300, preexec_fn=limit)
+        tally.check(f"{label}: no room", harness.why_not_refusal(result) or (f"left {leftovers(convert, out)}" if leftovers(convert, out) else None))
+
+
+def check_shards(tally, convert):
+    """The same model in several files."""
+    models = harness.tiny_models()
+    source = models.write(models.Case("llama", "gguf", ("f32",), models.BY256, label="to-divide"), convert.scratch.folder)
+    whole, alone = convert.must(source, "--shard-size", "1G")
+    tally.check("a shard size above the model's: one file", None if os.path.exists(alone) and whole["shards"] == 0 else f"{whole['shards']} shards")
+    summary, out = convert.must(source, "--shard-size", "1M")
+    count = summary["shards"]
+    names = [f"{out[:-len('.cmf')]}-{i + 1:05}-of-{count:05}.cmf" for i in range(count)]
+    tally.check("several files", None if count > 1 and all(map(os.path.exists, names)) and not os.path.exists(out) else f"{count} shards")
+    tally.check("no folder left", None if len(leftovers(convert, out)) == count else f"left {leftovers(convert, out)}")
+    check_same_model(tally, convert, "sharded", source, names[0], TOKENS)
+    for size in ("0", "1K", "x", "-1G"):
+        result, refused = convert.call(source, "--shard-size", size)
+        tally.check(f"refuses --shard-size {size}", harness.why_not_refusal(result, refused))
+    result = harness.run([os.path.join(convert.args.bin, "cortiq-convert"), source, "-o", convert.scratch.path("plain.bin"), "--shard-size", "1M"])
+    tally.check("refuses shards without .cmf", harness.why_not_refusal(result))
+
+
 def main():
     args = harness.arguments(__doc__)
     harness.need_tools(args, "cortiq-convert", "cortiq-inspect", "cortiq-run", "cortiq-compile")
     tally = harness.Tally()
-    for check in (check_fixtures, check_bad_fixtures, check_tiny_gguf, check_checkpoints, check_codecs, check_refusals, check_memory):
+    for check in (check_fixtures, check_bad_fixtures, check_tiny_gguf, check_round_trips, check_checkpoints, check_codecs, check_refusals, check_shards, check_interrupted, check_memory):
         with harness.Scratch() as scratch:
             convert = Convert(args, scratch)
             try:
