@@ -9,6 +9,7 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/file_guard.h"
+#include "formats/part_files.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/evaluate/perplexity.h"
@@ -141,6 +142,7 @@ Status run(CLI::App& app, CommandLine& line) {
 
 int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-bench");
+  cortiq::formats::prepare_to_write();
   try {
     CLI::App app("Measures compiled models, how well they predict a text, and single kernels.", "cortiq-bench");
     app.set_version_flag("--version", "cortiq-bench " CORTIQ_VERSION " (artifact schema " +

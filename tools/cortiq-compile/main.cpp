@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "formats/file_guard.h"
+#include "formats/part_files.h"
 #include "tools/cortiq-compile/compile.h"
 #include "tools/cortiq-compile/interpret.h"
 #include "tools/cortiq-compile/options.h"
@@ -11,6 +12,7 @@
 int main(int argc, char** argv) {
   using namespace cortiq;
   formats::install_file_guard("cortiq-compile");
+  formats::prepare_to_write();
   Status status;
   int code = 0;
   if (argc > 1 && std::string_view(argv[1]) == "--interpret") {

@@ -10,6 +10,7 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/file_guard.h"
+#include "formats/part_files.h"
 #include "tools/cortiq-inspect/modes.h"
 
 namespace {
@@ -137,6 +138,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-inspect");
+  cortiq::formats::prepare_to_write();
   try {
     return run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "formats/file_guard.h"
+#include "formats/part_files.h"
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 #include "runtime/cli/artifact_engine.h"
@@ -82,6 +83,7 @@ int complain(const std::string& sentence, int code) {
 
 int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-run");
+  cortiq::formats::prepare_to_write();
   try {
     RunOptions options;
     const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, "cortiq-run", options);
