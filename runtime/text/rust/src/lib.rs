@@ -8,6 +8,7 @@ mod chat;
 mod compact;
 mod growth;
 mod pieces;
+mod split;
 mod stream;
 mod template;
 mod tokenizer;

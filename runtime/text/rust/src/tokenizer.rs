@@ -5,12 +5,16 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use tokenizers::tokenizer::pre_tokenizer::OffsetType;
-use tokenizers::{AddedVocabulary, Model, ModelWrapper, PostProcessor, PreTokenizedString, PreTokenizer, Tokenizer};
+use tokenizers::{
+    AddedVocabulary, Encoding, Model, ModelWrapper, OffsetReferential, PostProcessor, PreTokenizedString, PreTokenizer,
+    Tokenizer,
+};
 
 use crate::Result;
 use crate::compact;
 use crate::growth;
 use crate::pieces::PieceDecoder;
+use crate::split::ByteSplits;
 
 /// The parts of a tokenizer.json that are looked at beside the library's own reading of it.
 #[derive(Deserialize)]
@@ -97,16 +101,37 @@ impl TextTokenizer {
 
     /// Pre-tokenizes and tokenizes what added tokens left over.
     pub fn finish(&self, mut pieces: PreTokenizedString, add_special: bool) -> Result<Vec<u32>> {
-        if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
-            pre_tokenizer.pre_tokenize(&mut pieces).map_err(describe)?;
-        }
         let model = self.inner.get_model();
-        pieces.tokenize(|piece| model.tokenize(piece.get())).map_err(describe)?;
-        let mut encoding = pieces.into_encoding(None, 0, OffsetType::None).map_err(describe)?;
+        let mut encoding = if let Some(splits) = self.inner.get_pre_tokenizer().and_then(ByteSplits::of) {
+            self.byte_pieces(&splits, &pieces)?
+        } else {
+            if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
+                pre_tokenizer.pre_tokenize(&mut pieces).map_err(describe)?;
+            }
+            pieces.tokenize(|piece| model.tokenize(piece.get())).map_err(describe)?;
+            pieces.into_encoding(None, 0, OffsetType::None).map_err(describe)?
+        };
         if add_special && let Some(processor) = self.inner.get_post_processor() {
             encoding = processor.process(encoding, None, true).map_err(describe)?;
         }
         Ok(encoding.get_ids().to_vec())
+    }
+
+    /// As the library pre-tokenizes and tokenizes, for the splits that `ByteSplits` knows.
+    fn byte_pieces(&self, splits: &ByteSplits, pieces: &PreTokenizedString) -> Result<Encoding> {
+        let model = self.inner.get_model();
+        let mut ids = Vec::new();
+        for (text, _, tokens) in pieces.get_splits(OffsetReferential::Normalized, OffsetType::None) {
+            if let Some(tokens) = tokens {
+                ids.extend(tokens.iter().map(|token| token.id));
+                continue;
+            }
+            splits.each(text, &mut |piece| {
+                ids.extend(model.tokenize(piece).map_err(describe)?.iter().map(|token| token.id));
+                Ok(())
+            })?;
+        }
+        Ok(ids.into_iter().map(|id| (id, String::new(), (0, 0), None, 0)).collect())
     }
 
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String> {
