@@ -131,6 +131,22 @@ TEST(EncoderRules, WidthsOfVBitFollowTheRowsSizes) {
   EXPECT_THAT(std::vector<uint8_t>(payload.begin(), payload.begin() + 3), ::testing::ElementsAre(3, 4, 6));
 }
 
+/// A matrix of zeros too large to exist.
+class EndlessRows : public RowSource {
+public:
+  uint64_t rows() const override { return (uint64_t{1} << 32) / 64 + 1; }
+  uint64_t cols() const override { return 64; }
+  void read(uint64_t, float* out) const override { std::fill_n(out, cols(), 0.0f); }
+};
+
+TEST(EncoderRules, Q1SRefusesWhatItsIndicesCannotReach) {
+  MemorySink sink;
+  const Status status = find_encoder(CodecId::kQ1S)->encode(EndlessRows(), sink, {});
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("2^32"), std::string::npos) << status.message();
+  EXPECT_TRUE(sink.take().empty());
+}
+
 TEST(EncoderRules, OverlayOfQ1SHoldsTheLargest) {
   std::vector<float> values = weights(4, 128, 3);
   for (float& v : values)
