@@ -1,5 +1,6 @@
 #include "compiler/artifact/elf_image.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <elf.h>
@@ -13,6 +14,7 @@ namespace {
 using formats::ArtifactSection;
 
 constexpr char kSoname[] = "artifact.cqa";
+constexpr char kConstants[] = "constants"; // the name of every kernel's constants
 constexpr uint64_t kKernelAlignment = 64;
 constexpr uint64_t kMaxKernels = 1 << 20;
 constexpr uint64_t kMaxNameBytes = 1024;
@@ -58,6 +60,14 @@ uint64_t roundUp(uint64_t value, uint64_t alignment) {
 uint64_t pageBytes(uint32_t machine) {
   return machine == kMachineX86_64 ? 0x1000 : 0x10000;
 }
+uint32_t constantsCount(std::span<const KernelCode> kernels) {
+  return static_cast<uint32_t>(
+      std::count_if(kernels.begin(), kernels.end(), [](const KernelCode& k) { return k.constantsOffset != 0; }));
+}
+/// Entries of .dynsym: the null one, the constants, the kernels.
+uint64_t symbolCount(const CodeLayout& code) {
+  return 1 + code.localSymbols + code.placement.kernels.size();
+}
 uint32_t bucketCount(uint64_t kernels) {
   return static_cast<uint32_t>(kernels / 2 + 1);
 }
@@ -92,6 +102,7 @@ void putBytes(std::vector<uint8_t>& image, uint64_t offset, std::span<const uint
 std::string dynamicStrings(std::span<const KernelCode> kernels) {
   std::string out(1, '\0');
   out.append(kSoname, sizeof(kSoname));
+  out.append(kConstants, sizeof(kConstants));
   for (const KernelCode& kernel : kernels)
     out.append(kernel.name).push_back('\0');
   return out;
@@ -99,24 +110,33 @@ std::string dynamicStrings(std::span<const KernelCode> kernels) {
 
 void putSymbols(std::vector<uint8_t>& image, const CodeLayout& code, std::span<const KernelCode> kernels) {
   const uint32_t buckets = bucketCount(kernels.size());
-  std::vector<uint32_t> hash(2 + buckets + kernels.size() + 1);
+  std::vector<uint32_t> hash(2 + buckets + symbolCount(code));
   hash[0] = buckets;
-  hash[1] = static_cast<uint32_t>(kernels.size() + 1);
+  hash[1] = static_cast<uint32_t>(symbolCount(code));
   uint32_t* bucket = hash.data() + 2;
   uint32_t* chain = bucket + buckets;
-  uint64_t name = 1 + sizeof(kSoname);
-  for (uint32_t i = 0; i < kernels.size(); ++i) {
+  auto putSymbol = [&](uint32_t index, uint64_t name, unsigned char info, uint64_t offset, uint64_t bytes) {
     Elf64_Sym symbol{};
     symbol.st_name = static_cast<Elf64_Word>(name);
-    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    symbol.st_info = info;
     symbol.st_shndx = kText;
-    symbol.st_value = code.placement.kernels[i].offset;
-    symbol.st_size = code.placement.kernels[i].bytes;
-    put(image, code.dynsym + (i + 1) * sizeof(symbol), symbol);
+    symbol.st_value = offset;
+    symbol.st_size = bytes;
+    put(image, code.dynsym + index * sizeof(symbol), symbol);
+  };
+  uint32_t local = 1; // ELF wants local symbols first; the hash table leaves them out
+  uint32_t global = 1 + code.localSymbols;
+  uint64_t name = 1 + sizeof(kSoname) + sizeof(kConstants);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    const KernelPlacement::Entry& place = code.placement.kernels[i];
+    if (const uint64_t at = kernels[i].constantsOffset; at != 0)
+      putSymbol(local++, 1 + sizeof(kSoname), ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), place.offset + at,
+                place.bytes - at);
+    putSymbol(global, name, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), place.offset, place.bytes);
     name += kernels[i].name.size() + 1;
     uint32_t& head = bucket[elfHash(kernels[i].name) % buckets];
-    chain[i + 1] = head;
-    head = i + 1;
+    chain[global] = head;
+    head = global++;
   }
   putBytes(image, code.hash, {reinterpret_cast<const uint8_t*>(hash.data()), hash.size() * 4});
   const std::string strings = dynamicStrings(kernels);
@@ -182,8 +202,9 @@ void putSectionHeaders(std::vector<uint8_t>& image, const ImageLayout& layout, u
   auto own = [&](Section index, ArtifactSection section, uint64_t align) {
     set(index, SHT_PROGBITS, 0, extent(layout, section).offset, extent(layout, section).bytes, align);
   };
-  set(kHash, SHT_HASH, SHF_ALLOC, code.hash, 4 * (2 + bucketCount(kernels) + kernels + 1), 8, kDynsym, 0, 4);
-  set(kDynsym, SHT_DYNSYM, SHF_ALLOC, code.dynsym, code.dynstr - code.dynsym, 8, kDynstr, 1, sizeof(Elf64_Sym));
+  set(kHash, SHT_HASH, SHF_ALLOC, code.hash, 4 * (2 + bucketCount(kernels) + symbolCount(code)), 8, kDynsym, 0, 4);
+  set(kDynsym, SHT_DYNSYM, SHF_ALLOC, code.dynsym, code.dynstr - code.dynsym, 8, kDynstr, 1 + code.localSymbols,
+      sizeof(Elf64_Sym));
   set(kDynstr, SHT_STRTAB, SHF_ALLOC, code.dynstr, code.ehFrameHdr - code.dynstr, 1);
   set(kEhFrameHdr, SHT_PROGBITS, SHF_ALLOC, code.ehFrameHdr, ehFrameHdrBytes(kernels), 4);
   set(kEhFrame, SHT_PROGBITS, SHF_ALLOC, code.ehFrame, ehFrameBytes(kernels), 8);
@@ -225,6 +246,8 @@ Status checkKernels(std::span<const KernelCode> kernels, uint32_t machine) {
     total += roundUp(kernel.code.size(), kKernelAlignment);
     if (kernel.code.empty() || total > kMaxCodeBytes)
       return internal_error("kernel " + kernel.name + " is empty or the code exceeds 1 GiB");
+    if (kernel.constantsOffset >= kernel.code.size())
+      return internal_error("the constants of kernel " + kernel.name + " begin behind its end");
   }
   return {};
 }
@@ -237,8 +260,10 @@ StatusOr<CodeLayout> layoutCode(std::span<const KernelCode> kernels, uint32_t ma
   const uint64_t page = pageBytes(machine);
   CodeLayout out;
   out.hash = formats::kArtifactPage;
-  out.dynsym = roundUp(out.hash + 4 * (2 + bucketCount(kernels.size()) + kernels.size() + 1), 8);
-  out.dynstr = out.dynsym + (kernels.size() + 1) * sizeof(Elf64_Sym);
+  out.localSymbols = constantsCount(kernels);
+  const uint64_t symbols = 1 + out.localSymbols + kernels.size();
+  out.dynsym = roundUp(out.hash + 4 * (2 + bucketCount(kernels.size()) + symbols), 8);
+  out.dynstr = out.dynsym + symbols * sizeof(Elf64_Sym);
   // .dynstr is padded to its successor's alignment: its size is the distance between the two.
   out.ehFrameHdr = roundUp(out.dynstr + dynamicStrings(kernels).size(), 8);
   out.ehFrame = roundUp(out.ehFrameHdr + ehFrameHdrBytes(kernels.size()), 8);

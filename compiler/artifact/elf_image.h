@@ -17,6 +17,7 @@ namespace cortiq::compiler {
 struct CodeLayout {
   uint64_t hash, dynsym, dynstr, ehFrameHdr, ehFrame, readOnlyEnd;
   uint64_t text, textEnd;
+  uint32_t localSymbols; ///< of constants, before the kernels' own in .dynsym
   uint64_t dynamic, dynamicEnd;
   KernelPlacement placement;
 };

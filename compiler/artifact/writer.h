@@ -22,6 +22,8 @@ namespace cortiq::compiler {
 struct KernelCode {
   std::string name; ///< the symbol; unique, not empty, without zero bytes
   std::vector<uint8_t> code;
+  /// Where its constants begin, so that tools show them as data; 0: it has none.
+  uint64_t constantsOffset = 0;
 };
 
 /// Where kernels will stand in the file.

@@ -4,6 +4,7 @@
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/LoopInvariantCodeMotionUtils.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include "codegen/kernels/build_kernel.h"
@@ -19,7 +20,10 @@ public:
 
   StatusOr<KernelCode> emit(const codegen::KernelSpec& spec) override {
     CORTIQ_ASSIGN_OR_RETURN(codegen::MachineCode code, machineCode(spec));
-    return KernelCode{codegen::kernel_name(spec), std::move(code.bytes)};
+    // Between the last instruction and the constants stands padding that was never meant to run.
+    const uint64_t constants = llvm::alignTo(code.code_bytes, 64);
+    const bool hasConstants = constants < code.bytes.size();
+    return KernelCode{codegen::kernel_name(spec), std::move(code.bytes), hasConstants ? constants : 0};
   }
 
   StatusOr<std::string> vecText(const codegen::KernelSpec& spec) override {

@@ -20,6 +20,7 @@ namespace cortiq::compiler {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -110,6 +111,29 @@ TEST(Writer, ToolsSeeTheKernelsByName) {
   const auto gdb = output_of("gdb -nx -batch -ex 'info functions' " + path);
   if (gdb)
     EXPECT_THAT(*gdb, AllOf(HasSubstr("first_kernel"), HasSubstr("second_kernel")));
+}
+
+TEST(Writer, ConstantsAreDataForTools) {
+  test::TemporaryFolder folder;
+  const std::string path = folder.file("a.cqa");
+  ArtifactContents contents = large_contents();
+  contents.kernels[0].code.resize(64, 0xcc);
+  contents.kernels[0].constantsOffset = 64;
+  contents.kernels[0].code.resize(96, 0x90); // decoded, these would be 32 times nop
+  ASSERT_TRUE(writeArtifact(path, std::move(contents)).ok());
+  const auto readelf = output_of("readelf -aW " + path);
+  if (!readelf)
+    GTEST_SKIP() << "readelf is not installed";
+  EXPECT_THAT(*readelf,
+              AllOf(ContainsRegex("32 OBJECT +LOCAL .*constants"), ContainsRegex("96 FUNC +GLOBAL .*first_kernel"),
+                    Not(HasSubstr("arning")), Not(HasSubstr("rror"))));
+  const auto objdump = output_of("objdump -d --no-show-raw-insn --disassemble=first_kernel " + path);
+  if (objdump)
+    EXPECT_THAT(*objdump, AllOf(HasSubstr("<constants>:"), Not(HasSubstr("nop"))));
+
+  ArtifactContents wrong = large_contents();
+  wrong.kernels[0].constantsOffset = wrong.kernels[0].code.size();
+  EXPECT_THAT(writeArtifact(path, std::move(wrong)).message(), HasSubstr("begin behind its end"));
 }
 
 TEST(Writer, IsASharedObjectForTheDynamicLinker) {
