@@ -38,6 +38,7 @@ StatusOr<artifact::ManifestT> buildManifest(ModuleOp module, const ArtifactFacts
   manifest.layers = number(model, "layers");
   manifest.vocab = number(model, "vocab");
   manifest.token_count = facts.tokenCount;
+  manifest.text_absent = facts.textAbsent;
   manifest.trained_context = number(model, "trained_context");
   manifest.max_context = facts.maxContext != 0 ? facts.maxContext : manifest.trained_context;
   manifest.max_batch = facts.maxBatch;

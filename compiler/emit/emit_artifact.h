@@ -19,6 +19,7 @@ struct ArtifactFacts {
   bool embedWeights = true;
   std::vector<uint8_t> tokenizer; ///< the tokenizer section
   uint32_t tokenCount = 0;        ///< ids that have a text
+  std::string textAbsent;         ///< why `tokenizer` is empty, for whoever asks the artifact for text
   std::vector<uint8_t> sourceHash;
   std::string sourceName; ///< file name without folder
   std::string options;    ///< the compile options that shaped the artifact

@@ -30,6 +30,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
     how.kv = options.kv == "f16" ? KvType::kF16 : KvType::kF32;
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::create(model, how));
   Loaded out;
+  out.text_absent = model->info().text_absent;
   out.token_count = static_cast<uint32_t>(model->info().token_count);
   // Ids in, ids out needs no tokenizer: its loading is saved.
   const bool ids_only = options.tokens && options.max_tokens == 0;

@@ -76,22 +76,13 @@ private:
     held_.insert(held_.end(), result->tokens.begin(), result->tokens.end());
     held_.resize(loaded_.engine->position()); // the last token was chosen, but not run
     if (options_.json)
-      CORTIQ_RETURN_IF_ERROR(print_turn(*result, printer.text()));
+      CORTIQ_RETURN_IF_ERROR(print_json(*result, printer.text(), loaded_));
     else if (result->finish == FinishReason::kLength && loaded_.engine->position() == loaded_.engine->max_context())
       std::fprintf(stderr, "(the context of %llu tokens is full)\n",
                    static_cast<unsigned long long>(loaded_.engine->max_context()));
     if (options_.stats)
       print_stats(*result, loaded_);
     return printer.text();
-  }
-
-  static Status print_turn(const Generated& result, const std::string& text) {
-    const Json out = {
-        {"tokens", result.tokens},
-        {"text", text},
-        {"finish_reason", finish_reason_name(result.finish)},
-        {"usage", {{"prompt_tokens", result.prompt_tokens}, {"completion_tokens", result.tokens.size()}}}};
-    return print(out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 
   const RunOptions& options_;
@@ -104,7 +95,7 @@ private:
 
 Status run_chat(const RunOptions& options, Loaded& loaded) {
   if (!loaded.text)
-    return unsupported("the model has no tokenizer, so it cannot chat; use --tokens");
+    return no_tokenizer(loaded);
   Conversation conversation(options, loaded);
   if (options.prompt)
     return conversation.say(*options.prompt);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 namespace cortiq::runtime::cli {
 
@@ -38,6 +39,11 @@ Status Printer::finish() {
   return show_ ? print("\n") : Status();
 }
 
+Status no_tokenizer(const Loaded& loaded) {
+  return unsupported("the model has no tokenizer" + (loaded.text_absent.empty() ? "" : ": " + loaded.text_absent) +
+                     "; give the prompt as ids with --tokens");
+}
+
 double prefill_speed(const Generated& result) {
   return result.prefill_seconds > 0 ? static_cast<double>(result.prompt_tokens) / result.prefill_seconds : 0;
 }
@@ -47,6 +53,23 @@ double decode_speed(const Generated& result) {
   return result.decode_seconds > 0 && result.tokens.size() > 1
              ? static_cast<double>(result.tokens.size() - 1) / result.decode_seconds
              : 0;
+}
+
+Status print_json(const Generated& result, const std::string& text, const Loaded& loaded) {
+  nlohmann::ordered_json out;
+  out["tokens"] = result.tokens;
+  out["text"] = text;
+  out["finish_reason"] = finish_reason_name(result.finish);
+  out["usage"] = {{"prompt_tokens", result.prompt_tokens},
+                  {"completion_tokens", result.tokens.size()},
+                  {"total_tokens", result.prompt_tokens + result.tokens.size()}};
+  out["timings"] = {{"load_ms", loaded.load_seconds * 1e3},
+                    {"prefill_ms", result.prefill_seconds * 1e3},
+                    {"first_token_ms", result.first_token_seconds * 1e3},
+                    {"decode_ms", result.decode_seconds * 1e3},
+                    {"prefill_tokens_per_second", prefill_speed(result)},
+                    {"decode_tokens_per_second", decode_speed(result)}};
+  return print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void print_stats(const Generated& result, const Loaded& loaded) {

@@ -33,8 +33,14 @@ private:
   std::string text_;
 };
 
+/// The refusal of a request for text on a model that has no tokenizer: why it has none, and what works without.
+Status no_tokenizer(const Loaded& loaded);
+
 double prefill_speed(const Generated& result); ///< tokens a second, 0 when nothing was measured
 double decode_speed(const Generated& result);
+
+/// One answer as one line: tokens, text, finish_reason, usage, timings.
+Status print_json(const Generated& result, const std::string& text, const Loaded& loaded);
 
 void print_stats(const Generated& result, const Loaded& loaded);
 

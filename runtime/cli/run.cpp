@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "formats/atomic_file.h"
 #include "runtime/cli/chat.h"
@@ -17,7 +16,7 @@ StatusOr<std::vector<uint32_t>> prompt_ids(const RunOptions& options, const Load
   if (options.tokens)
     return *options.tokens;
   if (!loaded.text)
-    return unsupported("the model has no tokenizer; give the prompt with --tokens");
+    return no_tokenizer(loaded);
   CORTIQ_ASSIGN_OR_RETURN(std::vector<uint32_t> ids, loaded.text->tokenizer.encode(*options.prompt));
   if (ids.empty() && loaded.text->config.bos_id)
     ids.push_back(*loaded.text->config.bos_id);
@@ -32,23 +31,6 @@ Status write_logits(const std::string& path, Engine& engine, std::span<const uin
   }));
   engine.reset();
   return file.commit();
-}
-
-Status print_json(const Generated& result, const std::string& text, const Loaded& loaded) {
-  nlohmann::ordered_json out;
-  out["tokens"] = result.tokens;
-  out["text"] = text;
-  out["finish_reason"] = finish_reason_name(result.finish);
-  out["usage"] = {{"prompt_tokens", result.prompt_tokens},
-                  {"completion_tokens", result.tokens.size()},
-                  {"total_tokens", result.prompt_tokens + result.tokens.size()}};
-  out["timings"] = {{"load_ms", loaded.load_seconds * 1e3},
-                    {"prefill_ms", result.prefill_seconds * 1e3},
-                    {"first_token_ms", result.first_token_seconds * 1e3},
-                    {"decode_ms", result.decode_seconds * 1e3},
-                    {"prefill_tokens_per_second", prefill_speed(result)},
-                    {"decode_tokens_per_second", decode_speed(result)}};
-  return print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 Status run_prompt(const RunOptions& options, Loaded& loaded) {

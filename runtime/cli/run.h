@@ -20,6 +20,7 @@ namespace cortiq::runtime::cli {
 struct Loaded {
   std::unique_ptr<Engine> engine;
   std::optional<text::TextModel> text; ///< absent: token ids only
+  std::string text_absent;             ///< why, where that is known
   uint32_t token_count = 0;            ///< ids that have a text; 0 = all of the vocabulary
   std::string description;             ///< one line for --stats: what runs, with which threads and cache
   double load_seconds = 0;

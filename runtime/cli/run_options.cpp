@@ -10,11 +10,13 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/quote.h"
+#include "runtime/cli/whole_number.h"
 
 namespace cortiq::runtime::cli {
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr uint64_t kMostThreads = 1024;
 
 ParseOutcome refuse(const std::string& program, const std::string& sentence) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
@@ -43,6 +45,7 @@ bool parse_ids(std::string_view text, std::vector<uint32_t>& ids) {
 struct RawOptions {
   std::string prompt, tokens;
   CLI::Option *prompt_given = nullptr, *tokens_given = nullptr, *max_given = nullptr, *penalty_given = nullptr;
+  CLI::Option* system_given = nullptr;
   uint64_t max_tokens = 0;
 };
 
@@ -52,16 +55,18 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   raw.prompt_given = app.add_option("-p,--prompt", raw.prompt, "text to continue; - reads standard input");
   raw.tokens_given = app.add_option("--tokens", raw.tokens, "the prompt as token ids: 1,2,3; nothing is added to them");
   app.add_flag("--chat", o.chat, "talk to the model: one message a line, until end of input; with -p: one answer");
-  app.add_option("--system", o.system, "system message of --chat");
+  raw.system_given = app.add_option("--system", o.system, "system message of --chat");
 
   const std::string generation = "Generation";
   raw.max_given =
       app.add_option("-n,--max-tokens", raw.max_tokens, "tokens to generate at most (default: what the context holds)")
+          ->check(whole_number(0))
           ->group(generation);
   app.add_option("--temp", o.sampling.temperature, "temperature; 0 takes the most likely token")
       ->capture_default_str()
       ->group(generation);
   app.add_option("--top-k", o.sampling.top_k, "keep the k most likely tokens; 0: all")
+      ->check(whole_number(0, UINT32_MAX))
       ->capture_default_str()
       ->group(generation);
   app.add_option("--top-p", o.sampling.top_p, "keep the most likely tokens up to this sum; 1: all")
@@ -74,7 +79,10 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
                                      "penalty on tokens seen before; 1: none (and the default with --temp 0)")
                           ->capture_default_str()
                           ->group(generation);
-  app.add_option("--seed", o.sampling.seed, "seed of the draws")->capture_default_str()->group(generation);
+  app.add_option("--seed", o.sampling.seed, "seed of the draws")
+      ->check(whole_number(0))
+      ->capture_default_str()
+      ->group(generation);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token")->group(generation);
 
   const std::string output = "Output";
@@ -93,12 +101,14 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->capture_default_str()
       ->group(machine);
   app.add_option("--threads", o.threads, "threads; 0: what affinity, cgroup quota and cores allow")
-      ->check(CLI::Range(0u, 1024u))
+      ->check(whole_number(0, kMostThreads))
       ->group(machine);
   app.add_option("--kv", o.kv, "element type of the key/value cache")
       ->check(CLI::IsMember({"f32", "f16"}))
       ->group(machine);
-  app.add_option("--max-context", o.max_context, "positions of the context (default: the artifact's)")->group(machine);
+  app.add_option("--max-context", o.max_context, "positions of the context (default: the artifact's)")
+      ->check(whole_number(1))
+      ->group(machine);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);
   app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);
 
@@ -138,6 +148,8 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, "-p and --tokens exclude each other");
   if (o.chat && o.tokens)
     return refuse(program, "--chat and --tokens exclude each other");
+  if (raw.system_given->count() != 0 && !o.chat)
+    return refuse(program, "--system is the system message of --chat, which was not asked for");
   if (o.chat && !o.logits.empty())
     return refuse(program, "--logits writes the logits of one prompt: give it with -p or --tokens, without --chat");
   if (!o.doctor && !o.verify && !o.chat && !o.prompt && !o.tokens)

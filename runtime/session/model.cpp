@@ -18,6 +18,7 @@ ModelInfo describe(const LoadedArtifact& artifact) {
   info.target = text(m.target());
   info.options = text(m.options());
   info.source_name = text(m.source_name());
+  info.text_absent = text(m.text_absent());
   for (const flatbuffers::String* feature : *m.features())
     info.features.push_back(feature->str());
   info.exact = m.numerics() == artifact::Numerics::Exact;

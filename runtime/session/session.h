@@ -33,6 +33,7 @@ struct SessionOptions {
 /// What the manifest says, for people and for tools.
 struct ModelInfo {
   std::string architecture, name, compiler_version, target, options, source_name;
+  std::string text_absent; ///< why there is no tokenizer; may be empty
   std::vector<std::string> features;
   bool exact = false;
   bool kv_f16 = false;

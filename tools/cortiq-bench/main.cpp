@@ -10,6 +10,8 @@
 #include "formats/artifact/artifact_file.h"
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
+#include "formats/standard_output.h"
+#include "runtime/cli/whole_number.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/evaluate/perplexity.h"
@@ -20,6 +22,11 @@
 namespace {
 
 using cortiq::Status;
+using cortiq::runtime::cli::whole_number;
+
+constexpr uint64_t kMostTokens = uint64_t{1} << 32;
+constexpr uint64_t kMostRuns = 1000000;
+constexpr uint64_t kMostThreads = 1024;
 
 int complain(const std::string& sentence, int code) {
   if (!sentence.empty()) // a child process has said it already
@@ -41,13 +48,20 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option(
       "FILE", line.model.file,
       "an artifact: measure prefill and decode; with --perplexity a model too, which is then compiled first");
-  app.add_option("--prefill", line.model.prefill, "tokens of the prompt")->capture_default_str();
-  app.add_option("--decode", line.model.decode, "tokens generated after it")->capture_default_str();
-  app.add_option("--repeat", line.model.repeat, "runs, of which the fastest counts")->capture_default_str();
+  app.add_option("--prefill", line.model.prefill, "tokens of the prompt")
+      ->check(whole_number(0, kMostTokens))
+      ->capture_default_str();
+  app.add_option("--decode", line.model.decode, "tokens generated after it")
+      ->check(whole_number(0, kMostTokens))
+      ->capture_default_str();
+  app.add_option("--repeat", line.model.repeat, "runs, of which the fastest counts")
+      ->check(whole_number(1, kMostRuns))
+      ->capture_default_str();
   app.add_option("--threads", line.threads, "threads; 0: what affinity, cgroup quota and cores allow")
-      ->check(CLI::Range(0u, 1024u));
+      ->check(whole_number(0, kMostThreads));
   app.add_option("--kv", line.model.kv, "element type of the key/value cache")->check(CLI::IsMember({"f32", "f16"}));
-  app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed");
+  app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
+      ->check(whole_number(0));
   app.add_flag("--json", line.model.json, "print one JSON object");
   app.add_flag("--verbose", line.model.verbose, "print one line a kernel on stderr");
   app.add_flag("--bandwidth", line.bandwidth, "measure how fast this machine reads memory");
@@ -69,7 +83,7 @@ void declare(CLI::App& app, CommandLine& line) {
       ->type_name("TEXT")
       ->group(quality);
   app.add_option("--context", line.quality.context, "tokens a window (default: 512, or what the artifact holds)")
-      ->check(CLI::Range(cortiq::runtime::kLeastWindow, uint64_t{1} << 32))
+      ->check(whole_number(cortiq::runtime::kLeastWindow, kMostTokens))
       ->type_name("N")
       ->group(quality);
   app.add_option("--kl", line.quality.reference,
@@ -116,6 +130,9 @@ Status run(CLI::App& app, CommandLine& line) {
   if (!line.kernel.codec.empty()) {
     if (line.kernel.shape.empty() || line.kernel.weights.empty() || line.kernel.x.empty() || line.kernel.out.empty())
       return cortiq::invalid("--gemv needs --shape, --weights, --x and -o; see --help");
+    CORTIQ_RETURN_IF_ERROR(
+        refuse(app, "--gemv",
+               {"FILE", "--bandwidth", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--json", "--verbose"}));
     if (!line.numerics.empty())
       line.kernel.numerics = line.numerics;
     line.kernel.target = line.target;
@@ -123,6 +140,9 @@ Status run(CLI::App& app, CommandLine& line) {
     return cortiq::bench::bench_kernel(line.kernel);
   }
   if (line.bandwidth) {
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "--bandwidth",
+                                  {"FILE", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--json", "--verbose",
+                                   "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
     const unsigned threads =
         line.threads != 0 ? line.threads : cortiq::runtime::default_threads(cortiq::runtime::read_cpu_limits());
     std::printf("%.2f GB/s with %u threads\n", cortiq::runtime::measure_read_bandwidth(threads), threads);
@@ -132,6 +152,8 @@ Status run(CLI::App& app, CommandLine& line) {
     return cortiq::invalid("it needs a FILE, --gemv or --bandwidth; see --help");
   CORTIQ_RETURN_IF_ERROR(
       refuse(app, "measuring an artifact's speed", {"--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
+  if (line.model.prefill == 0 && line.model.decode == 0)
+    return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
   line.model.threads = line.threads;
   if (app.count("--fill") != 0)
     line.model.fill_seed = line.seed;
@@ -152,12 +174,13 @@ int main(int argc, char** argv) {
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success& done) {
-      return app.exit(done);
+      return cortiq::formats::exit_code_after_output("cortiq-bench", app.exit(done));
     } catch (const CLI::ParseError& error) {
       return complain(std::string(error.what()) + "; see --help", 2);
     }
     const Status status = run(app, line);
-    return status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
+    const int code = status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
+    return cortiq::formats::exit_code_after_output("cortiq-bench", code);
   } catch (const std::bad_alloc&) {
     return complain("there is not enough memory for this", 2);
   } catch (const std::exception& error) {

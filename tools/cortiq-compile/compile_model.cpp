@@ -44,18 +44,34 @@ void warn(const std::string& sentence) {
   std::fprintf(stderr, "cortiq-compile: note: %s\n", sentence.c_str());
 }
 
-// A model whose tokenizer is missing or not supported still runs on token ids.
-Status add_tokenizer(const compiler::LoadedModel& model, compiler::ArtifactFacts& facts) {
-  namespace text = runtime::text;
-  StatusOr<text::TextSource> source =
-      model.cmf ? text::read_text_source(*model.cmf) : text::read_text_source(*model.gguf);
-  if (!source.ok()) {
-    warn(source.status().message() + "; the artifact will work on token ids only");
-    return {};
+// `sentence` with the folders of its file names left out: the same model gives the same artifact wherever it lies.
+std::string without_folders(std::string sentence, const std::string& model) {
+  const std::filesystem::path path(model);
+  for (const std::filesystem::path& file : {path, path.parent_path() / "tokenizer.json"}) {
+    const std::string quoted = formats::quote(file.string());
+    if (const size_t at = sentence.find(quoted); at != std::string::npos)
+      sentence.replace(at, quoted.size(), formats::quote(file.filename().string()));
   }
-  StatusOr<std::vector<uint8_t>> section = text::pack_text_section(source->tokenizer_json, source->config);
+  return sentence;
+}
+
+StatusOr<std::vector<uint8_t>> text_section(const compiler::LoadedModel& model) {
+  namespace text = runtime::text;
+  CORTIQ_ASSIGN_OR_RETURN(const text::TextSource source,
+                          model.cmf ? text::read_text_source(*model.cmf) : text::read_text_source(*model.gguf));
+  for (const std::string& sentence : source.warnings)
+    warn(sentence);
+  return text::pack_text_section(source.tokenizer_json, source.config);
+}
+
+// A model whose tokenizer is missing or not supported still runs on token ids. Whoever asks its artifact for text then
+// reads why it has none.
+Status add_tokenizer(const std::string& path, const compiler::LoadedModel& model, compiler::ArtifactFacts& facts) {
+  namespace text = runtime::text;
+  StatusOr<std::vector<uint8_t>> section = text_section(model);
   if (!section.ok()) {
     warn(section.status().message() + "; the artifact will work on token ids only");
+    facts.textAbsent = without_folders(section.status().message(), path);
     return {};
   }
   facts.tokenizer = *std::move(section);
@@ -105,7 +121,7 @@ Status compile_model(const CompileOptions& options) {
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
   facts.sourceName = std::filesystem::path(options.model).filename().string();
-  CORTIQ_RETURN_IF_ERROR(add_tokenizer(model, facts));
+  CORTIQ_RETURN_IF_ERROR(add_tokenizer(options.model, model, facts));
   session.lap("pack the tokenizer");
   const ModelParts parts = parts_of(model);
   facts.sourceHash = hash_of(parts);

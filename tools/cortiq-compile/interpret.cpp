@@ -51,6 +51,8 @@ Status add_text(const compiler::LoadedModel& model, const runtime::cli::RunOptio
     // Ids in need no tokenizer; text does.
     return options.tokens ? Status() : source.status();
   }
+  for (const std::string& sentence : source->warnings)
+    std::fprintf(stderr, "cortiq-compile: note: %s\n", sentence.c_str());
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint8_t> section,
                           text::pack_text_section(source->tokenizer_json, source->config));
   CORTIQ_ASSIGN_OR_RETURN(text::TextModel opened, text::open_text_section(section));

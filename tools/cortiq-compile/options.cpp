@@ -9,6 +9,7 @@
 #include "compiler/target/target_table.h"
 #include "formats/artifact/artifact_file.h"
 #include "formats/atomic_file.h"
+#include "formats/quote.h"
 
 namespace cl = llvm::cl;
 
@@ -25,6 +26,18 @@ Exit status: 0 done, 1 a bug of ours, 2 something is wrong with the command, the
 )";
 
 constexpr uint64_t kMaxContext = uint64_t{1} << 24; // beyond it f32 no longer tells positions apart
+constexpr uint64_t kMaxBatch = 65536;
+constexpr uint64_t kMaxThreads = 1024;
+
+struct EmitWord {
+  llvm::StringLiteral word;
+  EmitKind kind;
+};
+constexpr EmitWord kEmitWords[] = {{"artifact", EmitKind::kArtifact},
+                                   {"cmf", EmitKind::kCmf},
+                                   {"kernel", EmitKind::kKernel},
+                                   {"vec", EmitKind::kVec},
+                                   {"asm", EmitKind::kAsm}};
 
 void list_targets() {
   std::printf("native           the best of these that this machine can run\n");
@@ -39,15 +52,33 @@ std::string first_line(const std::string& text) {
   return colon == std::string::npos ? line : line.substr(colon + 2);
 }
 
+/// Reads a given option that takes a number from 1 to `most`; `out` keeps its value where it was not given.
+template <class T>
+Status read_number(const cl::opt<std::string>& option, uint64_t most, T& out) {
+  if (option.getNumOccurrences() == 0)
+    return {};
+  uint64_t value = 0;
+  if (llvm::StringRef(option).getAsInteger(10, value) || value == 0 || value > most)
+    return invalid((option.ArgStr.size() == 1 ? "-" : "--") + option.ArgStr.str() + " takes a number from 1 to " +
+                   std::to_string(most) + ", not " + formats::quote(option));
+  out = static_cast<T>(value);
+  return {};
+}
+
+Status read_emit(const cl::opt<std::string>& option, EmitKind& out) {
+  if (option.getNumOccurrences() == 0)
+    return {};
+  for (const EmitWord& row : kEmitWords)
+    if (row.word == llvm::StringRef(option)) {
+      out = row.kind;
+      return {};
+    }
+  return invalid("--emit is artifact, cmf, kernel, vec or asm, not " + formats::quote(option));
+}
+
 Status check(const CompileOptions& o) {
   if (o.numerics != "fast" && o.numerics != "exact")
     return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
-  if (o.max_batch == 0 || o.max_batch > 65536)
-    return invalid("--max-batch is between 1 and 65536 tokens");
-  if (o.max_context > kMaxContext)
-    return invalid("--max-context is at most " + std::to_string(kMaxContext) + " positions");
-  if (o.threads > 1024)
-    return invalid("-j is at most 1024 threads");
   if (o.emit == EmitKind::kArtifact && o.output.empty())
     return invalid("name the artifact to write with -o OUT.cqa");
   if (o.gemv.empty()) {
@@ -91,21 +122,18 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> weights(
       "weights", cl::desc("embed: weights inside the artifact; none: program and kernels only"),
       cl::value_desc("embed|none"), cl::location(o.weights), cl::init("embed"), cl::cat(main));
-  cl::opt<uint64_t, true> max_context("max-context", cl::desc("Positions the artifact serves (default: as trained)"),
-                                      cl::value_desc("N"), cl::location(o.max_context), cl::init(0), cl::cat(main));
-  cl::opt<uint64_t, true> max_batch("max-batch",
-                                    cl::desc("Tokens of a prompt that are worked on together (default 256)"),
-                                    cl::value_desc("N"), cl::location(o.max_batch), cl::init(256), cl::cat(main));
-  cl::opt<unsigned, true> threads("j", cl::desc("Threads (default: all cores)"), cl::value_desc("N"),
-                                  cl::location(o.threads), cl::init(0), cl::Prefix, cl::cat(main));
+  // Numbers and words are read below: what LLVM's parser says of a wrong one is no sentence.
+  cl::opt<std::string> max_context("max-context", cl::desc("Positions the artifact serves (default: as trained)"),
+                                   cl::value_desc("N"), cl::cat(main));
+  cl::opt<std::string> max_batch("max-batch", cl::desc("Tokens of a prompt that are worked on together (default 256)"),
+                                 cl::value_desc("N"), cl::cat(main));
+  cl::opt<std::string> threads("j", cl::desc("Threads (default: all cores)"), cl::value_desc("N"), cl::Prefix,
+                               cl::cat(main));
 
-  cl::opt<EmitKind, true> emit("emit", cl::desc("What to write:"), cl::location(o.emit), cl::init(EmitKind::kArtifact),
-                               cl::cat(inspect),
-                               cl::values(clEnumValN(EmitKind::kArtifact, "artifact", "the artifact (default)"),
-                                          clEnumValN(EmitKind::kCmf, "cmf", "the fused graph, cmf dialect"),
-                                          clEnumValN(EmitKind::kKernel, "kernel", "the program, kernel dialect"),
-                                          clEnumValN(EmitKind::kVec, "vec", "the kernels, vec dialect"),
-                                          clEnumValN(EmitKind::kAsm, "asm", "the kernels, assembly")));
+  cl::opt<std::string> emit("emit",
+                            cl::desc("What to write: the artifact (default), the fused graph (cmf dialect), the "
+                                     "program (kernel dialect), the kernels (vec dialect), or their assembly"),
+                            cl::value_desc("artifact|cmf|kernel|vec|asm"), cl::cat(inspect));
   cl::opt<bool, true> print_ir("print-ir-after-all", cl::desc("Print the IR after every pass to the standard error"),
                                cl::location(o.print_ir_after_all), cl::cat(inspect));
   cl::opt<bool, true> time_passes("time-passes", cl::desc("Print how long every pass and step took"),
@@ -134,6 +162,10 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
     list_targets();
     return std::optional<CompileOptions>();
   }
+  CORTIQ_RETURN_IF_ERROR(read_number(max_context, kMaxContext, o.max_context));
+  CORTIQ_RETURN_IF_ERROR(read_number(max_batch, kMaxBatch, o.max_batch));
+  CORTIQ_RETURN_IF_ERROR(read_number(threads, kMaxThreads, o.threads));
+  CORTIQ_RETURN_IF_ERROR(read_emit(emit, o.emit));
   CORTIQ_RETURN_IF_ERROR(check(o));
   return std::optional(std::move(o));
 }

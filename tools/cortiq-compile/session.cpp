@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include "formats/atomic_file.h"
+#include "formats/standard_output.h"
 #include "runtime/loader/load.h"
 #include "tools/cortiq-compile/progress.h"
 
@@ -62,9 +63,8 @@ void CompileSession::lap(const char* name) {
 Status CompileSession::write_text(const std::string& text) {
   if (!options_.output.empty() && options_.output != "-")
     return formats::write_file(options_.output, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return io_error("cannot write to the standard output");
-  return {};
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return formats::flush_standard_output();
 }
 
 Status CompileSession::write_ir(mlir::ModuleOp module) {

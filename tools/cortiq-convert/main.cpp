@@ -13,6 +13,7 @@
 #include "formats/encode/encoder.h"
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
+#include "formats/standard_output.h"
 #include "tools/cortiq-convert/convert.h"
 #include "tools/cortiq-convert/progress_bar.h"
 #include "tools/cortiq-convert/shards.h"
@@ -152,7 +153,7 @@ int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-convert");
   cortiq::formats::prepare_to_write();
   try {
-    return run(argc, argv);
+    return cortiq::formats::exit_code_after_output("cortiq-convert", run(argc, argv));
   } catch (const std::bad_alloc&) {
     return complain("not enough memory for this model", kBadInput);
   } catch (const std::exception& error) {

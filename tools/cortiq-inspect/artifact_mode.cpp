@@ -62,6 +62,7 @@ Json manifest_json(const artifact::Manifest& m) {
           {"layers", m.layers()},
           {"vocab", m.vocab()},
           {"token_count", m.token_count()},
+          {"text_absent", text(m.text_absent())},
           {"max_context", m.max_context()},
           {"trained_context", m.trained_context()},
           {"max_batch", m.max_batch()},

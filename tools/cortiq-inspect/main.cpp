@@ -11,6 +11,7 @@
 #include "formats/artifact/artifact_file.h"
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
+#include "formats/standard_output.h"
 #include "tools/cortiq-inspect/modes.h"
 
 namespace {
@@ -129,8 +130,6 @@ int run(int argc, char** argv) {
   const Status status = mode->run(line.arguments());
   if (!status.ok())
     return complain(status.message(), cortiq::exit_code(status));
-  if (std::fflush(stdout) != 0)
-    return complain("standard output cannot be written", kBadInput);
   return 0;
 }
 
@@ -140,7 +139,7 @@ int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-inspect");
   cortiq::formats::prepare_to_write();
   try {
-    return run(argc, argv);
+    return cortiq::formats::exit_code_after_output("cortiq-inspect", run(argc, argv));
   } catch (const std::bad_alloc&) {
     return complain("not enough memory for this file", kBadInput);
   } catch (const std::exception& error) {

@@ -4,15 +4,26 @@
 #include "dialects/CMF/IR/CMF.h"
 #include "dialects/Kernel/IR/KernelDialect.h"
 #include "dialects/Vec/IR/VecDialect.h"
+#include "formats/part_files.h"
 #include "formats/quote.h"
+#include "formats/standard_output.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "tools/llvm_output.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace {
 
 constexpr int kBadInput = 2;
+constexpr llvm::StringLiteral kOverview(R"(Runs passes on the compiler's IR: mlir-opt for the dialects of cortiq.
+
+  cortiq-compile --emit=cmf model.gguf | cortiq-opt --cmf-to-kernel      passes by name, in the order given
+
+Exit status: 0 done, 2 something is wrong with the command or the IR.
+)");
 constexpr size_t kLooked = 4096; // bytes that tell text from other files
 constexpr llvm::StringLiteral kBytecodeMagic("ML\xefR");
 
@@ -34,16 +45,23 @@ std::string foreign(const std::string& file) {
 } // namespace
 
 int main(int argc, char** argv) {
+  cortiq::formats::prepare_to_write();
+  cortiq::tools::guard_llvm_output("cortiq-opt");
+  // LLVM's code generators register hundreds of options that nothing here reads.
+  llvm::cl::ResetCommandLineParser();
+  llvm::cl::SetVersionPrinter([](llvm::raw_ostream& out) {
+    out << "cortiq-opt " CORTIQ_VERSION " (dialects cmf, kernel and vec; MLIR " LLVM_VERSION_STRING ")\n";
+  });
   mlir::DialectRegistry registry;
   registry.insert<mlir::func::FuncDialect, cortiq::cmf::CMFDialect, cortiq::kernel::KernelDialect,
                   cortiq::vec::VecDialect>();
   cortiq::compiler::registerCortiqPasses();
   mlir::registerTransformsPasses();
-  const auto [input, output] =
-      mlir::registerAndParseCLIOptions(argc, argv, "cortiq-opt: runs passes on the compiler's IR\n", registry);
+  const auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, kOverview, registry);
   if (const std::string why = foreign(input); !why.empty()) {
     llvm::errs() << "cortiq-opt: " << why << "\n";
     return kBadInput;
   }
-  return mlir::succeeded(mlir::MlirOptMain(argc, argv, input, output, registry)) ? 0 : kBadInput;
+  const int code = mlir::succeeded(mlir::MlirOptMain(argc, argv, input, output, registry)) ? 0 : kBadInput;
+  return cortiq::formats::exit_code_after_output("cortiq-opt", code);
 }

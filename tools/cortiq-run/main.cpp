@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "formats/file_guard.h"
-#include "formats/part_files.h"
 #include "formats/file_kind.h"
+#include "formats/part_files.h"
 #include "formats/quote.h"
+#include "formats/standard_output.h"
 #include "runtime/cli/artifact_engine.h"
 #include "runtime/cli/compiler_process.h"
 #include "runtime/cli/run.h"
@@ -88,9 +89,10 @@ int main(int argc, char** argv) {
     RunOptions options;
     const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, "cortiq-run", options);
     if (!outcome.run)
-      return outcome.exit;
+      return cortiq::formats::exit_code_after_output("cortiq-run", outcome.exit);
     const Status status = run(options, argc, argv);
-    return status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
+    const int code = status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
+    return cortiq::formats::exit_code_after_output("cortiq-run", code);
   } catch (const std::bad_alloc&) {
     return complain("there is not enough memory for this model", 2);
   } catch (const std::exception& error) {
