@@ -29,6 +29,7 @@ Status resolve_add(const artifact::Call& op, const Resolver& resolver, ProgramFa
 Status resolve_attention(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_attention_prep(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_embed(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_gate(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_logits(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);

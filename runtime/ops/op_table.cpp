@@ -8,6 +8,7 @@ std::span<const OpRow> op_table() {
       {artifact::Op::AttentionOp, resolve_attention},
       {artifact::Op::AttentionPrepOp, resolve_attention_prep},
       {artifact::Op::EmbedOp, resolve_embed},
+      {artifact::Op::GateOp, resolve_gate},
       {artifact::Op::GluOp, resolve_glu},
       {artifact::Op::LogitsOp, resolve_logits},
       {artifact::Op::MatmulOp, resolve_matmul},

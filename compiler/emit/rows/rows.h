@@ -47,6 +47,7 @@ artifact::AddOpT rowOf(kernel::AddOp op, const ProgramNumbers& numbers);
 artifact::AttentionOpT rowOf(kernel::AttentionOp op, const ProgramNumbers& numbers);
 artifact::AttentionPrepOpT rowOf(kernel::AttentionPrepOp op, const ProgramNumbers& numbers);
 artifact::EmbedOpT rowOf(kernel::EmbedOp op, const ProgramNumbers& numbers);
+artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers);
 artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers);
 artifact::LogitsOpT rowOf(kernel::LogitsOp op, const ProgramNumbers& numbers);
 artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers);

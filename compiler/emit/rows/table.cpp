@@ -21,6 +21,7 @@ constexpr Row kRows[] = {
     {"kernel.attention", fill<kernel::AttentionOp>},
     {"kernel.attention_prep", fill<kernel::AttentionPrepOp>},
     {"kernel.embed", fill<kernel::EmbedOp>},
+    {"kernel.gate", fill<kernel::GateOp>},
     {"kernel.glu", fill<kernel::GluOp>},
     {"kernel.logits", fill<kernel::LogitsOp>},
     {"kernel.matmul", fill<kernel::MatmulOp>},

@@ -112,6 +112,7 @@ mlir::LogicalResult lowerAttention(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerEmbed(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerFusedMatmul(mlir::Operation* op, Lowering& lowering);
 void fusedMatmulForms(mlir::OpOperand& use, Forms& forms);
+mlir::LogicalResult lowerGate(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGlu(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerReturn(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRmsNorm(mlir::Operation* op, Lowering& lowering);

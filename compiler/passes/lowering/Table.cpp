@@ -14,6 +14,7 @@ constexpr OpLowering kRows[] = {
     {"cmf.dequant", lowerUnfused},
     {"cmf.embed", lowerEmbed},
     {"cmf.fused_matmul", lowerFusedMatmul, fusedMatmulForms},
+    {"cmf.gate", lowerGate},
     {"cmf.glu", lowerGlu},
     {"cmf.matmul", lowerUnfused},
     {"cmf.rms_norm", lowerRmsNorm},

@@ -315,4 +315,6 @@ def CMF_SoftcapOp : CMF_SameTypeOp<"softcap", ["x"]> {
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }
 
+include "dialects/CMF/IR/GateOps.td"
+
 #endif

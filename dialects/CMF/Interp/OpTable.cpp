@@ -17,6 +17,7 @@ constexpr Row kRows[] = {
     {"cmf.dequant", referenceDequant},
     {"cmf.embed", referenceEmbed},
     {"cmf.fused_matmul", referenceFusedMatmul},
+    {"cmf.gate", referenceGate},
     {"cmf.glu", referenceGlu},
     {"cmf.matmul", referenceMatmul},
     {"cmf.rms_norm", referenceRmsNorm},

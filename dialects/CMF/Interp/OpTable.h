@@ -24,6 +24,8 @@ Status referenceAddRmsNorm(mlir::Operation* op, Frame& frame);
 // Attention.cpp
 Status referenceRope(mlir::Operation* op, Frame& frame);
 Status referenceAttention(mlir::Operation* op, Frame& frame);
+// Gate.cpp
+Status referenceGate(mlir::Operation* op, Frame& frame);
 // Pointwise.cpp
 Status referenceGlu(mlir::Operation* op, Frame& frame);
 Status referenceAdd(mlir::Operation* op, Frame& frame);

@@ -347,4 +347,6 @@ def Kernel_AddOp : Kernel_StageMember<"add", [AllTypesMatch<["a", "b", "out"]>]>
   let assemblyFormat = "$a `,` $b `->` $out attr-dict `:` qualified(type($out))";
 }
 
+include "GateOps.td"
+
 #endif

@@ -205,6 +205,28 @@ TEST(InterpreterOps, GluActivations) {
   }
 }
 
+TEST(InterpreterOps, GateByTokenGroupAndFeature) {
+  auto gated = [](const std::string& function, int gates) {
+    Model model = pairs("%w = cmf.weight \"w\" : !cmf.weight<" + std::to_string(gates) +
+                        "x4, f32>\n%g = cmf.fused_matmul %h weights(%w) : tensor<?x4xf32> weights(!cmf.weight<" +
+                        std::to_string(gates) + "x4, f32>)\n%y = cmf.gate %h, %g <" + function +
+                        "> : tensor<?x4xf32>, tensor<?x" + std::to_string(gates) + "xf32>");
+    std::vector<float> pick(gates * 4);
+    for (int i = 0; i < gates; ++i)
+      pick[4 * i + i] = 1;
+    model.weights.state("w", pick);
+    return model.run({0}); // features 1, 2, 3, 4; gate i is feature i
+  };
+  auto sigmoid = [](float x) { return 1 / (1 + std::exp(-x)); };
+  auto softplus = [](float x) { return std::log(1 + std::exp(x)); };
+  EXPECT_THAT(gated("sigmoid", 1),
+              Pointwise(FloatNear(4 * kRounding), {sigmoid(1), 2 * sigmoid(1), 3 * sigmoid(1), 4 * sigmoid(1)}));
+  EXPECT_THAT(gated("softplus", 2),
+              Pointwise(FloatNear(8 * kRounding), {softplus(1), 2 * softplus(1), 3 * softplus(2), 4 * softplus(2)}));
+  EXPECT_THAT(gated("sigmoid", 4),
+              Pointwise(FloatNear(4 * kRounding), {sigmoid(1), 2 * sigmoid(2), 3 * sigmoid(3), 4 * sigmoid(4)}));
+}
+
 TEST(InterpreterOps, SoftcapOfValues) {
   EXPECT_NEAR(pairs("%y = cmf.softcap %h {cap = 3.0 : f64} : tensor<?x4xf32>").run({0})[2], 3 * std::tanh(1.0),
               kRounding);
