@@ -1,5 +1,6 @@
 #include "tools/cortiq-convert/shards.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -12,7 +13,6 @@
 
 #include "formats/part_files.h"
 #include "formats/quote.h"
-#include "tools/cortiq-convert/tensor_rows.h"
 
 namespace cortiq::convert {
 
@@ -26,12 +26,12 @@ constexpr size_t kMostShards = 99999; // what five digits count
 
 /// The payload, or the most that it can become where its content decides: eight bits a weight and its tables.
 StatusOr<uint64_t> payload_bound(const Target& target) {
-  const TensorRows rows(*target.source);
-  CORTIQ_ASSIGN_OR_RETURN(const uint64_t least, target.codec->payload_bytes(*target.codec, rows.rows(), rows.cols()));
+  const uint64_t rows = target.source->rows(), cols = target.source->cols();
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t least, target.codec->payload_bytes(*target.codec, rows, cols));
   const CodecId id = target.codec->id;
   if (id != CodecId::kVBit && id != CodecId::kVBitRO && id != CodecId::kQ1S && id != CodecId::kQ1T)
     return least;
-  return std::max(least, rows.rows() * (rows.cols() + rows.cols() / 16 + 5) + 4);
+  return std::max(least, rows * (cols + cols / 16 + 5) + 4);
 }
 
 Status system_error(const std::string& what, const std::string& path) {

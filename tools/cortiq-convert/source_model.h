@@ -32,6 +32,13 @@ struct SourceTensor {
   std::shared_ptr<const formats::RowSource> derived = {}; ///< rows computed from `tensor` and others; usually null
   bool precise = false; ///< stays plain numbers under --quant: routers, gates, convolutions (2, converter policy)
 
+  uint64_t cols() const { return shape.back(); }
+  uint64_t rows() const {
+    uint64_t n = 1;
+    for (size_t i = 0; i + 1 < shape.size(); ++i)
+      n *= shape[i];
+    return n;
+  }
   /// Whether the result's bytes can be those of the source.
   bool movable() const { return !value && !derived; }
 };

@@ -4,15 +4,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "formats/page_release.h"
+
 namespace cortiq::convert {
 namespace {
 
-uint64_t row_count(const std::vector<uint64_t>& shape) {
-  uint64_t rows = 1;
-  for (size_t i = 0; i + 1 < shape.size(); ++i)
-    rows *= shape[i];
-  return rows;
-}
+constexpr uint64_t kMostPages = 64 << 20; // bytes of the source between two releases
 
 /// Moves a row's columns, `unit` elements of T to a column stretch.
 template <class T>
@@ -27,8 +24,15 @@ std::string layer_name(uint64_t layer, std::string_view suffix) {
   return "model.layers." + std::to_string(layer) + "." + std::string(suffix);
 }
 
-TensorRows::TensorRows(const SourceTensor& source)
-    : source_(source), rows_(row_count(source.shape)), cols_(source.shape.back()) {}
+TensorRows::TensorRows(const SourceTensor& source) : source_(source), rows_(source.rows()), cols_(source.cols()) {
+  const uint64_t row_bytes = source.tensor->data.size() / source.tensor->rows();
+  release_every_ = std::max<uint64_t>(kMostPages / std::max<uint64_t>(row_bytes, 1), 1);
+}
+
+void TensorRows::count_row() const {
+  if (++read_ % release_every_ == 0)
+    formats::release_pages(source_.tensor->data);
+}
 
 void TensorRows::read_vector(float* out) const {
   const formats::Tensor& tensor = *source_.tensor;
@@ -50,6 +54,7 @@ void TensorRows::read_matrix(uint64_t row, float* out) const {
 }
 
 void TensorRows::read(uint64_t row, float* out) const {
+  count_row();
   if (source_.derived)
     source_.derived->read(row, out);
   else if (source_.shape.size() == 1)
@@ -64,6 +69,7 @@ void TensorRows::read(uint64_t row, float* out) const {
 }
 
 const uint8_t* TensorRows::bytes(uint64_t row, std::vector<uint8_t>& scratch) const {
+  count_row();
   const formats::Codec& codec = *source_.tensor->codec;
   const uint64_t size = cols_ / codec.block * codec.block_bytes;
   const uint8_t* from = source_.tensor->data.data() + source_index(row) * size;

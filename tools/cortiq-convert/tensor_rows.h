@@ -28,11 +28,16 @@ private:
   uint64_t source_index(uint64_t index) const {
     return source_.first_row + (source_.order ? source_.order(index) : index);
   }
+  /// Counts a row that was read. Pages of what was read are given back now and then, so that one large tensor does not
+  /// fill the memory; rows that are read again are only slower.
+  void count_row() const;
   void read_vector(float* out) const;
   void read_matrix(uint64_t row, float* out) const;
 
   const SourceTensor& source_;
   uint64_t rows_, cols_;
+  uint64_t release_every_; ///< rows
+  mutable std::atomic<uint64_t> read_ = 0;
   mutable std::atomic<bool> nonfinite_ = false;
 };
 

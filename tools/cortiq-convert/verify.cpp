@@ -1,5 +1,6 @@
 #include "tools/cortiq-convert/verify.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,8 @@ using formats::Tensor;
 
 namespace {
 
+constexpr uint64_t kMostPages = 64 << 20; // bytes of the result between two releases
+
 /// Equal bits; of NaNs only that both are, for which one a conversion gives is the machine's choice.
 bool same(const std::vector<float>& a, const std::vector<float>& b) {
   if (std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0)
@@ -32,7 +35,7 @@ StatusOr<double> compare(const Target& target, const Tensor& written, unsigned t
   const uint64_t rows = source.rows(), cols = source.cols();
   std::vector<double> errors(rows), squares(rows); // by row, so that the sums do not depend on the threads
   std::atomic<bool> differs = false, nonfinite = false;
-  formats::for_each_row(0, rows, threads, [&](uint64_t row) {
+  const auto compare_row = [&](uint64_t row) {
     const std::vector<float> before = source.row(row);
     std::vector<float> after(cols);
     written.codec->decode_row(written.data.data(), rows, cols, row, after.data());
@@ -48,7 +51,12 @@ StatusOr<double> compare(const Target& target, const Tensor& written, unsigned t
       if (!std::isfinite(after[i]))
         nonfinite = true;
     }
-  });
+  };
+  const uint64_t step = std::max<uint64_t>(kMostPages / std::max<uint64_t>(written.data.size() / rows, 1), 1);
+  for (uint64_t first = 0; first < rows; first += step) {
+    formats::for_each_row(first, std::min(step, rows - first), threads, compare_row);
+    formats::release_pages(written.data);
+  }
   if (differs)
     return internal_error("tensor " + quote(target.source->name) + " does not decode to the source's values as " +
                           std::string(written.codec->name));
