@@ -1,6 +1,7 @@
 #include "compiler/frontend/CmfFrontend.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "compiler/frontend/RopeTables.h"
 #include "formats/cmf/cmf_experts.h"
@@ -56,8 +57,18 @@ private:
     return {};
   }
 
+  // What the model that this file was made from calls itself: cortiq-convert and the format's own converter say so.
+  std::string describeName() const {
+    const auto provenance = file_.header().find("provenance");
+    if (provenance == file_.header().end() || !provenance->is_object())
+      return {};
+    const auto name = provenance->find("source_model");
+    return name != provenance->end() && name->is_string() ? name->get<std::string>() : std::string();
+  }
+
   Status describeNumbers() {
     model_.architecture = arch_.arch_name;
+    model_.name = describeName();
     model_.hidden = arch_.hidden_size;
     model_.vocab = arch_.vocab_size;
     model_.trainedContext = arch_.max_position_embeddings;
