@@ -14,7 +14,15 @@ const formats::Codec& codecOf(llvm::StringRef name) {
 }
 
 artifact::BufferKind kindOf(kernel::Form form) {
-  return form == kernel::Form::q8a ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32;
+  switch (form) {
+  case kernel::Form::f32:
+    return artifact::BufferKind::F32;
+  case kernel::Form::q8a:
+    return artifact::BufferKind::Q8Act;
+  case kernel::Form::i32:
+    return artifact::BufferKind::I32;
+  }
+  llvm_unreachable("every form is above");
 }
 
 class Builder {
@@ -87,6 +95,7 @@ private:
     row->elements = type.getElements();
     row->bytes_per_token = type.bytesPerToken();
     row->offset_per_token = *alloc.getOffset();
+    row->records = type.getRecords();
     return row;
   }
 

@@ -26,6 +26,11 @@ struct Job {
   std::optional<uint64_t> path = std::nullopt; ///< the payload is blr, the weight a factor of this path
 };
 
+/// Vectors are decoded to f32; a matrix of one row is packed as any other.
+bool isVector(const Job& job) {
+  return job.rows == 1 && job.codec->id == formats::CodecId::kF32 && job.layout == formats::LayoutId::kVerbatim;
+}
+
 Status fillVector(const Job& job, std::span<uint8_t> out) {
   // A vector is one row of the file's tensor, however many of its values are taken.
   std::vector<float> values(job.sourceRows);
@@ -38,7 +43,7 @@ Status fillVector(const Job& job, std::span<uint8_t> out) {
 }
 
 Status fill(const Job& job, std::span<uint8_t> out) {
-  if (job.rows == 1 && job.codec->id == formats::CodecId::kF32 && job.layout == formats::LayoutId::kVerbatim)
+  if (isVector(job))
     return fillVector(job, out);
   if (job.path) {
     CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint8_t> factor,
@@ -71,7 +76,7 @@ StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
           {},
           0,
           {}};
-  bool vector = weight.getRows() == 1;
+  const bool vector = isVector(job);
   auto source = dyn_cast_if_present<cmf::SourceAttr>(weight.getSourceAttr());
   if (!source)
     return internal_error("weight " + job.name + " has no source in the model file");

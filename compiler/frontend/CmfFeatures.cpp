@@ -20,7 +20,8 @@ constexpr Feature kFileFeatures[] = {
     {"skills", [](const CmfFile& f) { return !f.skills().empty(); }},
     {"task masks", [](const CmfFile& f) { return f.masks().has_value(); }},
     {"multi-head latent attention (arch.mla)", [](const CmfFile& f) { return f.arch().mla.has_value(); }},
-    {"a mixture of experts (arch.moe)", [](const CmfFile& f) { return f.arch().moe.has_value(); }},
+    {"a resonance router (arch.moe.router_resonance)",
+     [](const CmfFile& f) { return f.arch().moe && f.arch().moe->router_resonance; }},
     {"a hierarchical head (arch.head_clusters)", [](const CmfFile& f) { return f.arch().head_clusters.has_value(); }},
     {"looped layers (arch.num_loops)", [](const CmfFile& f) { return f.arch().num_loops != 1; }},
     {"heads of another size in global layers (arch.global_head_dim)",
@@ -38,8 +39,6 @@ struct TensorFeature {
 constexpr TensorFeature kTensorFeatures[] = {
     {"layer_scalar", "a scaled layer output"},
     {"mlp.down_proj.tube1.weight", "task tubes"},
-    {"mlp.experts.0.gate_proj.weight", "a mixture of experts"},
-    {"mlp.gate.weight", "a mixture of experts"},
     {"mlp.gate_proj.tube1.weight", "task tubes"},
     {"self_attn.g_proj.weight", "a projected attention gate"},
     {"self_attn.kv_b_proj.weight", "multi-head latent attention"},

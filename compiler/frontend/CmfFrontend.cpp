@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/RopeTables.h"
+#include "compiler/frontend/cmf/Experts.h"
 #include "formats/cmf/cmf_experts.h"
 #include "formats/quote.h"
 
@@ -301,6 +302,17 @@ private:
   // The width is that of the tensors: pruned files have layers narrower than arch.intermediate_size.
   Status describeFeedForward(int64_t i) {
     auto name = [&](std::string_view suffix) { return layerName(i, "mlp." + std::string(suffix)); };
+    if (hasCmfExperts(file_, i)) {
+      CORTIQ_RETURN_IF_ERROR(describeCmfExperts(file_, i, model_));
+      model_.layers[i].feedForward = FeedForward::kExperts;
+      if (!file_.find(name("gate_proj.weight")))
+        return {};
+      // A dense block beside the experts, each with norms of its own.
+      model_.layers[i].feedForward = FeedForward::kDualExperts;
+      for (const char* norm :
+           {"post_feedforward_layernorm_1", "pre_feedforward_layernorm_2", "post_feedforward_layernorm_2"})
+        CORTIQ_RETURN_IF_ERROR(vector(layerName(i, norm + std::string(".weight")), model_.hidden));
+    }
     CORTIQ_ASSIGN_OR_RETURN(const Tensor* gate, require(name("gate_proj.weight")));
     const uint64_t width = gate->shape.size() == 2 ? gate->shape[0] : 0;
     if (width == 0 || width > static_cast<uint64_t>(kMaxModelSize))

@@ -8,13 +8,9 @@ namespace cortiq::compiler {
 
 using formats::Tensor;
 
-namespace {
-
 std::string blockName(int64_t layer, std::string_view suffix) {
   return "blk." + std::to_string(layer) + "." + std::string(suffix);
 }
-
-} // namespace
 
 //===--- Keys
 //-------------------------------------------------------------------------------------------------------===//
@@ -74,7 +70,10 @@ Status GgufReader::readSizes() {
   model_.layers.resize(blocks - static_cast<int64_t>(predictors));
   CORTIQ_ASSIGN_OR_RETURN(model_.trainedContext, size("context_length"));
   CORTIQ_ASSIGN_OR_RETURN(model_.hidden, size("embedding_length"));
-  CORTIQ_ASSIGN_OR_RETURN(feedForward_, perLayer("feed_forward_length", std::nullopt));
+  // A model whose layers all have experts needs no width of dense blocks.
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t experts, file_.get_u64_or(key("expert_count"), 0));
+  CORTIQ_ASSIGN_OR_RETURN(feedForward_,
+                          perLayer("feed_forward_length", experts != 0 ? std::optional<int64_t>(0) : std::nullopt));
   return {};
 }
 
@@ -136,29 +135,6 @@ Status GgufReader::readNumbers() {
   if (!causal)
     return unsupported("key " + key("attention.causal") + " is false: this is an encoder, which generates no text");
   return {};
-}
-
-// The counts are held against each other and against the stacks first: a damaged file is told from one that asks too
-// much.
-Status GgufReader::refuseExperts() const {
-  CORTIQ_ASSIGN_OR_RETURN(const uint64_t experts, file_.get_u64_or(key("expert_count"), 0));
-  if (experts == 0)
-    return {};
-  CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint64_t> used,
-                          file_.get_per_layer_u64(key("expert_used_count"), model_.layers.size()));
-  for (uint64_t count : used)
-    if (count == 0 || count > experts)
-      return invalid("key " + key("expert_used_count") + " is " + std::to_string(count) + ", not within 1 and " +
-                     key("expert_count") + ", which is " + std::to_string(experts));
-  for (size_t i = 0; i < model_.layers.size(); ++i)
-    for (const char* suffix : {"ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_down_exps.weight"})
-      if (const Tensor* stack = file_.find(blockName(i, suffix)))
-        if (stack->shape.size() != 3 || stack->shape[0] != experts)
-          return invalid("tensor " + formats::quote(stack->name) + " is a stack of " +
-                         std::to_string(stack->shape.empty() ? 0 : stack->shape[0]) + " experts, but " +
-                         key("expert_count") + " is " + std::to_string(experts));
-  return unsupported("the model is a mixture of " + std::to_string(experts) + " experts (" + key("expert_count") +
-                     "), which this compiler does not build");
 }
 
 //===--- Tensors
@@ -263,6 +239,8 @@ Status GgufReader::readAttention(int64_t index, const DecoderTraits& traits) {
 }
 
 Status GgufReader::readFeedForward(int64_t index) {
+  if (model_.layers[index].feedForward == FeedForward::kExperts)
+    return readExperts(index);
   const int64_t width = feedForward_[index];
   if (width == 0)
     return invalid("key " + key("feed_forward_length") + " is 0 for layer " + std::to_string(index) +
@@ -297,7 +275,7 @@ Status GgufReader::describeDecoder(const DecoderTraits& traits) {
   CORTIQ_RETURN_IF_ERROR(readHeads());
   CORTIQ_RETURN_IF_ERROR(readNumbers());
   CORTIQ_RETURN_IF_ERROR(readRope(traits));
-  CORTIQ_RETURN_IF_ERROR(refuseExperts());
+  CORTIQ_RETURN_IF_ERROR(readExpertCounts(traits));
   CORTIQ_RETURN_IF_ERROR(readEnds());
   for (size_t i = 0; i < model_.layers.size(); ++i)
     CORTIQ_RETURN_IF_ERROR(readLayer(i, traits));

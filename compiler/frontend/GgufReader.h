@@ -14,12 +14,31 @@ enum class RopePairing {
   kNeighbours, ///< NORM: rows 2i and 2i + 1; brought to half-split order
 };
 
+/// Where an expert's width comes from when expert_feed_forward_length is absent.
+enum class ExpertWidth {
+  kRequired,           ///< nowhere: the key must be there
+  kFeedForward,        ///< feed_forward_length
+  kFeedForwardPerUsed, ///< feed_forward_length / expert_used_count
+};
+
+/// What an architecture fixes about its experts (GGUF models 1.5).
+struct ExpertTraits {
+  cmf::Scoring scoring = cmf::Scoring::softmax; ///< where expert_gating_func does not say
+  bool normalize = false;                       ///< the chosen weights are divided by their sum
+  bool normalizeByKey = false;                  ///< or expert_weights_norm says whether
+  ExpertWidth width = ExpertWidth::kFeedForwardPerUsed;
+};
+
 /// What distinguishes one plain dense decoder from another.
 struct DecoderTraits {
   RopePairing pairing = RopePairing::kHalfSplit;
-  bool rotatesWholeHead = false; ///< rope.dimension_count must equal the key length
-  bool headNorms = false;        ///< attn_q_norm and attn_k_norm, one value a feature of a head
+  bool rotatesWholeHead = false;                      ///< rope.dimension_count must equal the key length
+  bool headNorms = false;                             ///< attn_q_norm and attn_k_norm, one value a feature of a head
+  std::optional<ExpertTraits> experts = std::nullopt; ///< absent: a file with experts is refused
 };
+
+/// "blk.3." + suffix.
+std::string blockName(int64_t layer, std::string_view suffix);
 
 /// One file on its way to a description. Failures name the key or tensor and both values.
 class GgufReader {
@@ -44,7 +63,11 @@ private:
   Status readSizes();
   Status readHeads();
   Status readNumbers();
-  Status refuseExperts() const;
+  Status readExpertCounts(const DecoderTraits& traits);
+  Status readRouting(const ExpertTraits& traits);
+  Status readExperts(int64_t layer);
+  Status readExpertPart(int64_t layer, std::string_view part, int64_t rows, int64_t cols);
+  Status readSharedExpert(int64_t layer);
   Status readRope(const DecoderTraits& traits);
   Status readRopeScaling(std::vector<double>& frequencies, double base, double& magnitude);
   Status readFrequencyFactors(std::vector<double>& frequencies);
@@ -62,7 +85,7 @@ private:
   const formats::GgufFile& file_;
   ModelDescription model_;
   int64_t keyLength_ = 0, valueLength_ = 0;
-  std::vector<int64_t> feedForward_;
+  std::vector<int64_t> feedForward_, expertWidth_;
 };
 
 } // namespace cortiq::compiler

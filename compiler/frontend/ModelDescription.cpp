@@ -30,12 +30,39 @@ Status addWeight(ModelDescription& model, const std::string& name, WeightRef wei
   std::vector<uint64_t> found = tensor.shape;
   while (found.size() > expected.size() && found.front() == 1)
     found.erase(found.begin());
+  // And a matrix of one row may be stored as a vector.
+  if (expected.size() == 2 && expected[0] == 1 && found.size() == 1)
+    found.insert(found.begin(), 1);
   if (found != expected)
     return invalid("tensor " + formats::quote(tensor.name) + " has shape " + formats::shape_text(tensor.shape) +
                    ", but the model's sizes ask for " + formats::shape_text(expected));
   if (StatusOr<const formats::Codec*> codec = formats::weight_codec(tensor); !codec.ok())
     return codec.status();
   model.weights[name] = std::move(weight);
+  return {};
+}
+
+Status checkExpertCodec(const formats::Tensor& tensor) {
+  if (tensor.codec && tensor.codec->id == formats::CodecId::kBLR)
+    return unsupported("tensor " + formats::quote(tensor.name) +
+                       " is an expert stored as blr, which this compiler does not build");
+  return {};
+}
+
+Status addExpertStack(ModelDescription& model, const formats::Tensor& tensor, const std::string& stem,
+                      std::string_view part, int64_t experts, int64_t each, int64_t first, int64_t rows, int64_t cols) {
+  std::vector<uint64_t> expected{static_cast<uint64_t>(experts), static_cast<uint64_t>(each)};
+  if (cols != 0)
+    expected.push_back(static_cast<uint64_t>(cols));
+  if (tensor.shape != expected)
+    return invalid("tensor " + formats::quote(tensor.name) + " has shape " + formats::shape_text(tensor.shape) +
+                   ", but the model's sizes ask for " + formats::shape_text(expected));
+  if (StatusOr<const formats::Codec*> codec = formats::weight_codec(tensor); !codec.ok())
+    return codec.status();
+  CORTIQ_RETURN_IF_ERROR(checkExpertCodec(tensor));
+  for (int64_t e = 0; e < experts; ++e)
+    model.weights[stem + ".experts." + std::to_string(e) + "." + std::string(part)] = {
+        &tensor, cols != 0 ? std::vector<int64_t>{rows, cols} : std::vector<int64_t>{rows}, e * each + first};
   return {};
 }
 

@@ -40,13 +40,28 @@ enum class Mixer {
 
 /// What a layer does with each token by itself. One file in feed_forward/, and one row of its table.
 enum class FeedForward {
-  kGated, ///< down(activation(gate(x)) * up(x))
+  kGated,       ///< down(activation(gate(x)) * up(x))
+  kExperts,     ///< a router, experts, perhaps a shared expert
+  kDualExperts, ///< a gated block beside experts, each with norms of its own (Gemma 4)
+};
+
+/// How a layer's experts are chosen and weighed; see #cmf.routing.
+struct RoutingDescription {
+  int64_t experts = 0; ///< 0 = none
+  int64_t topK = 0;
+  cmf::Scoring scoring = cmf::Scoring::softmax;
+  std::optional<double> normEpsilon; ///< weights are divided by their sum plus this
+  std::optional<double> normMinimum; ///< or by the larger of their sum and this
+  double scale = 1;
+  int64_t groups = 1;
+  int64_t groupsUsed = 1;
 };
 
 /// What differs from layer to layer.
 struct LayerDescription {
   Mixer mixer = Mixer::kAttention;
   FeedForward feedForward = FeedForward::kGated;
+  RoutingDescription routing;
   int64_t heads = 0;
   int64_t kvHeads = 0;
   int64_t headDim = 0;
@@ -101,5 +116,13 @@ Status addRope(ModelDescription& model, std::span<const double> frequencies, dou
 /// dimensions of 1 do not count.
 Status addWeight(ModelDescription& model, const std::string& name, WeightRef weight,
                  std::optional<int64_t> fileRows = std::nullopt);
+
+/// Adds rows [first, first + rows) of each expert's `each` rows in a stack of `experts` matrices (or, with `cols` 0, of
+/// `experts` vectors) as one weight an expert: "`stem`.experts.E.`part`". Fails as addWeight() does.
+Status addExpertStack(ModelDescription& model, const formats::Tensor& tensor, const std::string& stem,
+                      std::string_view part, int64_t experts, int64_t each, int64_t first, int64_t rows, int64_t cols);
+
+/// Refuses what no expert can be stored as.
+Status checkExpertCodec(const formats::Tensor& tensor);
 
 } // namespace cortiq::compiler

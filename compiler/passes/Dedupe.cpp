@@ -4,6 +4,8 @@
 #include "dialects/CMF/IR/CMF.h"
 #include "formats/layout/layout.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 using namespace mlir;
 
 namespace cortiq::compiler {
@@ -28,23 +30,29 @@ public:
       define.erase();
     SymbolTable symbols(module);
     OpBuilder builder(*programs.begin());
-    auto group = [&](kernel::CallOp call, int64_t rows) {
+    // Models have thousands of matrices and few shapes.
+    llvm::DenseMap<std::pair<Attribute, int64_t>, ArrayAttr> known;
+    auto group = [&](Location loc, kernel::SpecAttr whole, int64_t rows) {
+      auto [entry, fresh] = known.try_emplace({whole, rows});
+      if (!fresh)
+        return entry->second;
       SmallVector<Attribute> kernels;
       for (int64_t tokens : rows > 0 ? target.getTokenTiles().asArrayRef() : ArrayRef<int64_t>()) {
-        kernel::SpecAttr spec = call.getSpec().withTile(tokens, rows);
+        kernel::SpecAttr spec = whole.withTile(tokens, rows);
         std::string name = codegen::kernel_name(kernelSpec(spec));
         if (!symbols.lookup(name))
-          symbols.insert(builder.create<kernel::DefineOp>(call.getLoc(), builder.getStringAttr(name), spec));
+          symbols.insert(builder.create<kernel::DefineOp>(loc, builder.getStringAttr(name), spec));
         kernels.push_back(FlatSymbolRefAttr::get(&getContext(), name));
       }
-      return builder.getArrayAttr(kernels);
+      return entry->second = builder.getArrayAttr(kernels);
     };
-    module.walk([&](kernel::CallOp call) {
-      auto weight = symbols.lookup<kernel::WeightOp>(call.getWeight());
-      int64_t rows = weight.getRows();
-      call.setKernelsAttr(group(call, rows >= formats::kRowGroup ? formats::kRowGroup : 0));
-      call.setTailsAttr(group(call, rows % formats::kRowGroup));
-    });
+    auto list = [&](auto call) {
+      int64_t rows = symbols.lookup<kernel::WeightOp>(call.getWeight()).getRows();
+      call.setKernelsAttr(group(call.getLoc(), call.getSpec(), rows >= formats::kRowGroup ? formats::kRowGroup : 0));
+      call.setTailsAttr(group(call.getLoc(), call.getSpec(), rows % formats::kRowGroup));
+    };
+    module.walk([&](kernel::CallOp call) { list(call); });
+    module.walk([&](kernel::ExpertOp expert) { list(expert); });
   }
 };
 

@@ -43,6 +43,16 @@ def CmfFuseGateUp : Pass<"cmf-fuse-gate-up", "::mlir::ModuleOp"> {
   }];
 }
 
+def CmfFuseMoe : Pass<"cmf-fuse-moe", "::mlir::ModuleOp"> {
+  let summary = "joins router, choice, experts, shared expert and residual of a layer";
+  let description = [{
+    Input: `cmf.moe_experts` of the choice of a `cmf.moe_route` whose logits are a `cmf.fused_matmul` of one weight; nothing
+    else reads logits or choice. Output: one `cmf.fused_moe`. A sum with a gated block of the same input (the shared
+    expert, behind a `cmf.gate` of one value a token or not) is taken in, then one further sum as residual. Runs before
+    the other fusions of sums and gates, which would take their parts. Low-rank weights are left alone.
+  }];
+}
+
 def CmfFuseNormResidual : Pass<"cmf-fuse-norm-residual", "::mlir::ModuleOp"> {
   let summary = "takes residual additions into products and norms";
   let description = [{
@@ -68,7 +78,7 @@ def CmfSplitLowRank : Pass<"cmf-split-low-rank", "::mlir::ModuleOp"> {
 def CmfSpecialise : Pass<"cmf-specialise", "::mlir::ModuleOp"> {
   let summary = "fixes target and numerics";
   let description = [{
-    Sets `cmf.target` from the target table and `cmf.numerics` on the module, and `arm` on every `cmf.fused_matmul`. An
+    Sets `cmf.target` from the target table and `cmf.numerics` on the module, and `arm` on every `cmf.fused_matmul` and `cmf.fused_moe`. An
     empty option keeps the attribute that the module has already.
 
     Input: a model in the cmf dialect. Output: the same with both module attributes and all arms set.
@@ -82,7 +92,7 @@ def CmfSpecialise : Pass<"cmf-specialise", "::mlir::ModuleOp"> {
 def CmfChooseLayout : Pass<"cmf-choose-layout", "::mlir::ModuleOp"> {
   let summary = "decides how the artifact stores each weight";
   let description = [{
-    A matrix that a `cmf.fused_matmul` reads gets layout `r16` if its codec has that form for its row length, every other
+    A matrix that a `cmf.fused_matmul` or `cmf.fused_moe` reads gets layout `r16` if its codec has that form for its row length, every other
     weight stays `verbatim`. Weights that take the same rows of the same payload become one, so that an embedding tied to
     the head is stored once, in the head's layout.
 

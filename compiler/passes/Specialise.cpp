@@ -21,6 +21,7 @@ public:
     auto word = module->getAttrOfType<StringAttr>(cmf::kNumericsAttr).getValue();
     auto arm = cmf::ArmAttr::get(&getContext(), *cmf::symbolizeArm(word));
     module.walk([&](cmf::FusedMatmulOp op) { op.setArmAttr(arm); });
+    module.walk([&](cmf::FusedMoeOp op) { op.setArmAttr(arm); });
   }
 
 private:

@@ -71,8 +71,10 @@ public:
     if (failed(checkOrder(*programs.begin())) || failed(checkPlan(*programs.begin())))
       return signalPassFailure();
     WalkResult result = module.walk([](Operation* op) {
-      if (auto call = dyn_cast<kernel::CallOp>(op); call && !call.getKernelsAttr()) {
-        call.emitOpError() << "lists no kernels: run kernel-dedupe";
+      auto call = dyn_cast<kernel::CallOp>(op);
+      auto expert = dyn_cast<kernel::ExpertOp>(op);
+      if ((call && !call.getKernelsAttr()) || (expert && !expert.getKernelsAttr())) {
+        op->emitOpError() << "lists no kernels: run kernel-dedupe";
         return WalkResult::interrupt();
       }
       if (auto define = dyn_cast<kernel::DefineOp>(op)) {

@@ -8,6 +8,7 @@ namespace cortiq::compiler {
 void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions& options) {
   passes.addPass(createCmfVerifyModel());
   passes.addPass(createCmfFuseDequantMatmul());
+  passes.addPass(createCmfFuseMoe());
   passes.addPass(createCmfFuseNormResidual());
   passes.addPass(createCmfFuseQkv());
   passes.addPass(createCmfFuseGateUp());

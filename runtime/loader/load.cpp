@@ -28,6 +28,7 @@ constexpr uint64_t kMaxBatch = 1 << 16;
 constexpr uint64_t kMaxContext = uint64_t{1} << 31;
 constexpr uint64_t kMaxDimension = 1 << 20;
 constexpr uint64_t kMaxElements = uint64_t{1} << 32;
+constexpr uint32_t kMaxRecords = 1 << 16;
 constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 44;
 constexpr uint32_t kMaxTileTokens = 64;
 constexpr unsigned kVerifierDepth = 16;
@@ -209,8 +210,10 @@ Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out
 }
 
 uint64_t needed_bytes(const artifact::Buffer& buffer) {
-  return buffer.kind() == artifact::BufferKind::Q8Act ? formats::q8_act_layout(buffer.elements()).bytes
-                                                      : formats::f32_act_bytes(buffer.elements());
+  // Integers take the room of floats.
+  const uint64_t record = buffer.kind() == artifact::BufferKind::Q8Act ? formats::q8_act_layout(buffer.elements()).bytes
+                                                                       : formats::f32_act_bytes(buffer.elements());
+  return record * buffer.records();
 }
 
 Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::vector<SlotRef>& out) {
@@ -220,9 +223,10 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
     return invalid("its arena of " + std::to_string(per_token) + " bytes a token is impossible");
   for (const artifact::Buffer* buffer : *program.buffers()) {
     const std::string name = "slot " + std::to_string(out.size());
-    if (buffer->kind() > artifact::BufferKind::Q8Act)
+    if (buffer->kind() > artifact::BufferKind::I32)
       return unsupported(name + " is of a kind that this version does not know");
-    if (buffer->elements() == 0 || buffer->elements() > kMaxElements ||
+    if (buffer->elements() == 0 || buffer->elements() > kMaxElements || buffer->records() == 0 ||
+        buffer->records() > kMaxRecords || buffer->bytes_per_token() % (64 * uint64_t{buffer->records()}) != 0 ||
         buffer->bytes_per_token() < needed_bytes(*buffer) || buffer->bytes_per_token() % 64 != 0 ||
         buffer->offset_per_token() % 64 != 0 ||
         !formats::range_fits(buffer->offset_per_token(), buffer->bytes_per_token(), per_token))
@@ -296,7 +300,7 @@ Status resolve_program(LoadedArtifact& artifact, const ArtifactLoadOptions& opti
   CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, out.stages));
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
   out.input = resolver.slots[0];
-  if (resolver.is_q8(0))
+  if (resolver.kind(0) != artifact::BufferKind::F32)
     out.input.present = false;
   out.kv_layers = std::move(facts.kv_layers);
   out.rope_tables = std::move(facts.rope_tables);

@@ -27,8 +27,15 @@ StatusOr<SlotRef> Resolver::q8_slot(uint32_t index, uint64_t elements, const cha
   return slots[index];
 }
 
+StatusOr<SlotRef> Resolver::i32_slot(uint32_t index, uint64_t elements, const char* what) const {
+  if (index >= slots.size() || kind(index) != artifact::BufferKind::I32 || slots[index].elements != elements)
+    return bad(what,
+               "slot " + std::to_string(index) + " is not an i32 slot of " + std::to_string(elements) + " elements");
+  return slots[index];
+}
+
 StatusOr<SlotRef> Resolver::f32_columns(uint32_t index, uint64_t column, uint64_t elements, const char* what) const {
-  if (index >= slots.size() || is_q8(index))
+  if (index >= slots.size() || kind(index) != artifact::BufferKind::F32)
     return bad(what, "slot " + std::to_string(index) + " is not an f32 slot");
   SlotRef slot = slots[index];
   if (elements == 0 || !formats::range_fits(column, elements, slot.elements))
@@ -44,8 +51,12 @@ StatusOr<uint64_t> Resolver::slot_elements(uint32_t index, const char* what) con
   return slots[index].elements;
 }
 
+artifact::BufferKind Resolver::kind(uint32_t index) const {
+  return program->buffers()->Get(index)->kind();
+}
+
 bool Resolver::is_q8(uint32_t index) const {
-  return program->buffers()->Get(index)->kind() == artifact::BufferKind::Q8Act;
+  return kind(index) == artifact::BufferKind::Q8Act;
 }
 
 StatusOr<WeightRef> Resolver::weight(uint32_t index, const char* what) const {

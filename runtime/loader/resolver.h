@@ -46,10 +46,12 @@ public:
   /// A slot of f32 values; fails when absent, of another kind or without `elements` elements. `what` names the use.
   StatusOr<SlotRef> f32_slot(uint32_t index, uint64_t elements, const char* what) const;
   StatusOr<SlotRef> q8_slot(uint32_t index, uint64_t elements, const char* what) const;
+  StatusOr<SlotRef> i32_slot(uint32_t index, uint64_t elements, const char* what) const;
   /// The same for a run of columns inside a wider slot.
   StatusOr<SlotRef> f32_columns(uint32_t index, uint64_t column, uint64_t elements, const char* what) const;
   /// Elements of slot `index`, whatever its kind.
   StatusOr<uint64_t> slot_elements(uint32_t index, const char* what) const;
+  artifact::BufferKind kind(uint32_t index) const;
   bool is_q8(uint32_t index) const;
 
   StatusOr<WeightRef> weight(uint32_t index, const char* what) const;

@@ -9,51 +9,14 @@
 #define HWY_TARGET_INCLUDE "runtime/ops/glu.cpp"
 #include "hwy/foreach_target.h" // stands before every header that is compiled once a target
 
-#include "hwy/contrib/math/math-inl.h"
-#include "runtime/ops/quantize-inl.h"
+#include "runtime/ops/glu-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cortiq::runtime {
 namespace HWY_NAMESPACE {
 
-/// x / (1 + exp(-s)): x times the logistic function of s.
-template <class D, class V>
-HWY_INLINE V TimesLogistic(D d, V x, V s) {
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(s))));
-}
-
-template <class D, class V>
-HWY_INLINE V Activate(D d, V x, artifact::Activation activation) {
-  switch (activation) {
-  case artifact::Activation::Silu:
-    return TimesLogistic(d, x, x);
-  case artifact::Activation::GeluTanh: {
-    // 0.5 x (1 + tanh(u)) = x * logistic(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
-    const auto cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
-    return TimesLogistic(d, x, hn::Mul(cubic, hn::Set(d, 1.5957691216057308f)));
-  }
-  case artifact::Activation::GeluErf: {
-    float lanes[16];
-    hn::StoreU(x, d, lanes);
-    for (size_t i = 0; i < hn::Lanes(d); ++i)
-      lanes[i] = 0.5f * lanes[i] * (1.0f + std::erf(lanes[i] * 0.70710678118654752f));
-    return hn::LoadU(d, lanes);
-  }
-  case artifact::Activation::Relu:
-    return hn::Max(x, hn::Zero(d));
-  }
-  return x;
-}
-
-/// `up` may be null. Rows are readable and `out` writable to a multiple of 16; what stands there is zeroed at the end.
 void GluRange(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float* out) {
-  const F32 d;
-  const size_t lanes = hn::Lanes(d);
-  for (uint64_t i = 0; i < count; i += lanes) {
-    const auto a = Activate(d, hn::LoadU(d, gate + i), activation);
-    hn::StoreU(up ? hn::Mul(a, hn::LoadU(d, up + i)) : a, d, out + i);
-  }
-  zero_tail(out, count);
+  glu_range(gate, up, count, activation, out);
 }
 
 void QuantizeGlu(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {

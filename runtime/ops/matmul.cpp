@@ -7,13 +7,8 @@
 #include "formats/artifact/kernel_abi.h"
 #include "formats/checked_math.h"
 #include "formats/quote.h"
+#include "runtime/ops/kernel_tiles.h"
 #include "runtime/ops/op.h"
-
-#if defined(__clang__)
-#define CORTIQ_NO_FUNCTION_SANITIZER __attribute__((no_sanitize("function")))
-#else
-#define CORTIQ_NO_FUNCTION_SANITIZER
-#endif
 
 namespace cortiq::runtime {
 namespace {
@@ -25,11 +20,6 @@ using formats::kRowGroup;
 constexpr uint64_t kItemBytes = 96 * 1024;
 // Items a worker gets of each part at least, so that a late worker costs little.
 constexpr uint64_t kItemsPerWorker = 4;
-
-struct Tile {
-  uint32_t tokens;
-  formats::KernelFn function;
-};
 
 /// One part of a MatmulOp: a weight with the kernels for its full groups and for its short last one.
 class MatmulCall final : public Call {
@@ -46,9 +36,9 @@ public:
       const uint64_t last = std::min(first + each, groups());
       const uint64_t full_last = std::min(last, full_groups());
       if (first < full_last)
-        run_tiles(step, shape, full_tiles, first, full_last - first, scratch);
+        run_rows(step, shape, full_tiles, first, full_last - first, scratch);
       if (last > full_groups())
-        run_tiles(step, shape, tail_tiles, full_groups(), 1, scratch);
+        run_rows(step, shape, tail_tiles, full_groups(), 1, scratch);
     }
   }
 
@@ -73,10 +63,8 @@ private:
     return std::min(by_cache, by_workers);
   }
 
-  // Generated code carries no type mark in front of it, which the sanitizer of function types would read.
-  CORTIQ_NO_FUNCTION_SANITIZER void run_tiles(const StepContext& step, const StepShape& shape,
-                                              const std::vector<Tile>& tiles, uint64_t group, uint64_t count,
-                                              uint8_t* scratch) const {
+  void run_rows(const StepContext& step, const StepShape& shape, const std::vector<Tile>& tiles, uint64_t group,
+                uint64_t count, uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
     KernelArgs args;
     args.weights = weight.bytes.data() + weight.tensor_bytes + row * weight.row_bytes;
@@ -89,47 +77,12 @@ private:
     args.residual_stride = residual.stride;
     args.first_row = row;
     args.tensor_rows = weight.rows;
-    const uint64_t end = shape.first + shape.count;
-    size_t tile = tiles.size() - 1;
-    for (uint64_t token = shape.first; token < end; token += tiles[tile].tokens) {
-      while (tiles[tile].tokens > end - token)
-        --tile;
-      args.act = input.bytes(step.arena, token);
-      args.out = out.f32(step.arena, token) + row;
-      args.residual = residual.present ? residual.f32(step.arena, token) + row : nullptr;
-      tiles[tile].function(&args);
-    }
+    args.act = input.bytes(step.arena, shape.first);
+    args.out = out.f32(step.arena, shape.first) + row;
+    args.residual = residual.present ? residual.f32(step.arena, shape.first) + row : nullptr;
+    run_tiles(tiles, args, shape.count);
   }
 };
-
-Status check_kernel(const artifact::Kernel& kernel, const artifact::MatmulPart& part, const WeightRef& weight,
-                    uint64_t rows, bool q8) {
-  const bool fits = kernel.rows() == rows && kernel.k() == weight.cols &&
-                    kernel.codec() == static_cast<uint16_t>(weight.codec->id) &&
-                    kernel.layout() == static_cast<uint8_t>(weight.layout) &&
-                    kernel.act() == (q8 ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32) &&
-                    kernel.bias() == (part.bias() != kNoIndex) && kernel.residual() == (part.residual() != kNoIndex);
-  if (fits)
-    return {};
-  return invalid("kernel " + formats::quote(kernel.name()->string_view()) + " does not fit weight " +
-                 formats::quote(weight.entry->name()->string_view()));
-}
-
-StatusOr<std::vector<Tile>> tiles_of(const flatbuffers::Vector<uint32_t>& list, const artifact::MatmulPart& part,
-                                     const Resolver& resolver, const WeightRef& weight, uint64_t rows, bool q8) {
-  std::vector<Tile> tiles;
-  for (const uint32_t index : list) {
-    CORTIQ_ASSIGN_OR_RETURN(const KernelRef kernel, resolver.kernel(index, "matmul"));
-    CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, part, weight, rows, q8));
-    if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
-      return invalid("matmul: the kernels do not ascend by tokens");
-    tiles.push_back({kernel.entry->tokens(), kernel.function});
-  }
-  if (tiles.empty() || tiles.front().tokens != 1)
-    return invalid("matmul: weight " + formats::quote(weight.entry->name()->string_view()) + " has no kernel for " +
-                   std::to_string(rows) + " rows and one token");
-  return tiles;
-}
 
 Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, CallList& out) {
   auto call = std::make_unique<MatmulCall>();
@@ -151,12 +104,15 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
   if (part.bias() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->bias, resolver.vector(part.bias(), weight.rows, "matmul bias"));
   }
+  const bool bias = part.bias() != kNoIndex, residual = part.residual() != kNoIndex;
   if (weight.rows >= kRowGroup) {
-    CORTIQ_ASSIGN_OR_RETURN(call->full_tiles, tiles_of(*part.kernels(), part, resolver, weight, kRowGroup, q8));
+    CORTIQ_ASSIGN_OR_RETURN(
+        call->full_tiles, resolve_tiles(*part.kernels(), {weight, kRowGroup, q8, bias, residual}, resolver, "matmul"));
   }
   if (weight.rows % kRowGroup != 0) {
-    CORTIQ_ASSIGN_OR_RETURN(call->tail_tiles,
-                            tiles_of(*part.tail_kernels(), part, resolver, weight, weight.rows % kRowGroup, q8));
+    CORTIQ_ASSIGN_OR_RETURN(
+        call->tail_tiles,
+        resolve_tiles(*part.tail_kernels(), {weight, weight.rows % kRowGroup, q8, bias, residual}, resolver, "matmul"));
   }
   const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);
   call->name = resolver.kernels[shown].entry->name()->str();

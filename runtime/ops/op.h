@@ -33,6 +33,12 @@ Status resolve_gate(const artifact::Call& op, const Resolver& resolver, ProgramF
 Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_logits(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_moe_combine(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_moe_gather(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_moe_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_moe_plan(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_quantize(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 

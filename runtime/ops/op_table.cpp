@@ -12,6 +12,12 @@ std::span<const OpRow> op_table() {
       {artifact::Op::GluOp, resolve_glu},
       {artifact::Op::LogitsOp, resolve_logits},
       {artifact::Op::MatmulOp, resolve_matmul},
+      {artifact::Op::MoeCombineOp, resolve_moe_combine},
+      {artifact::Op::MoeGatherOp, resolve_moe_gather},
+      {artifact::Op::MoeGluOp, resolve_moe_glu},
+      {artifact::Op::MoeMatmulOp, resolve_moe_matmul},
+      {artifact::Op::MoePlanOp, resolve_moe_plan},
+      {artifact::Op::MoeRouteOp, resolve_moe_route},
       {artifact::Op::NormOp, resolve_norm},
       {artifact::Op::QuantizeOp, resolve_quantize},
   };

@@ -51,6 +51,12 @@ artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers);
 artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers);
 artifact::LogitsOpT rowOf(kernel::LogitsOp op, const ProgramNumbers& numbers);
 artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers);
+artifact::MoeCombineOpT rowOf(kernel::MoeCombineOp op, const ProgramNumbers& numbers);
+artifact::MoeGatherOpT rowOf(kernel::MoeGatherOp op, const ProgramNumbers& numbers);
+artifact::MoeGluOpT rowOf(kernel::MoeGluOp op, const ProgramNumbers& numbers);
+artifact::MoeMatmulOpT rowOf(kernel::MoeMatmulOp op, const ProgramNumbers& numbers);
+artifact::MoePlanOpT rowOf(kernel::MoePlanOp op, const ProgramNumbers& numbers);
+artifact::MoeRouteOpT rowOf(kernel::MoeRouteOp op, const ProgramNumbers& numbers);
 artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers);
 artifact::QuantizeOpT rowOf(kernel::QuantizeOp op, const ProgramNumbers& numbers);
 

@@ -25,6 +25,12 @@ constexpr Row kRows[] = {
     {"kernel.glu", fill<kernel::GluOp>},
     {"kernel.logits", fill<kernel::LogitsOp>},
     {"kernel.matmul", fill<kernel::MatmulOp>},
+    {"kernel.moe_combine", fill<kernel::MoeCombineOp>},
+    {"kernel.moe_gather", fill<kernel::MoeGatherOp>},
+    {"kernel.moe_glu", fill<kernel::MoeGluOp>},
+    {"kernel.moe_matmul", fill<kernel::MoeMatmulOp>},
+    {"kernel.moe_plan", fill<kernel::MoePlanOp>},
+    {"kernel.moe_route", fill<kernel::MoeRouteOp>},
     {"kernel.norm", fill<kernel::NormOp>},
     {"kernel.quantize", fill<kernel::QuantizeOp>},
 };

@@ -16,7 +16,9 @@ struct Architecture {
 
 extern const Architecture kLlama;
 extern const Architecture kQwen2;
+extern const Architecture kQwen2Moe;
 extern const Architecture kQwen3;
+extern const Architecture kQwen3Moe;
 
 /// All of them, by name.
 std::span<const Architecture* const> architectures();

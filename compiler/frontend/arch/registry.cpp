@@ -5,9 +5,7 @@ namespace cortiq::compiler {
 namespace {
 
 constexpr const Architecture* kArchitectures[] = {
-    &kLlama,
-    &kQwen2,
-    &kQwen3,
+    &kLlama, &kQwen2, &kQwen2Moe, &kQwen3, &kQwen3Moe,
 };
 
 } // namespace

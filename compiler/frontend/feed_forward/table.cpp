@@ -10,6 +10,8 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {FeedForward::kDualExperts, buildDualExperts},
+    {FeedForward::kExperts, buildExperts},
     {FeedForward::kGated, buildGatedFeedForward},
 };
 

@@ -66,14 +66,21 @@ Forms Lowering::formsOf(Value value) {
   return forms;
 }
 
-Value Lowering::alloc(Location loc, kernel::Form form, int64_t elements) {
+kernel::SpecAttr Lowering::specOf(cmf::WeightOp weight, kernel::Form form, bool bias, bool residual) {
+  std::string_view codec = weight.getType().getCodec().name;
+  return kernel::SpecAttr::get(builder_.getContext(), {codec.data(), codec.size()},
+                               static_cast<kernel::Layout>(*weight.getLayout()), weight.getType().getCols(), 0, 0, form,
+                               isa(), bias, residual);
+}
+
+Value Lowering::alloc(Location loc, kernel::Form form, int64_t elements, int64_t records) {
   // Buffers stand in front of all stages.
   OpBuilder::InsertionGuard guard(builder_);
   if (lastAlloc_)
     builder_.setInsertionPointAfter(lastAlloc_);
   else
     builder_.setInsertionPointToStart(&program_.getBody().front());
-  auto type = kernel::BufferType::get(builder_.getContext(), form, elements);
+  auto type = kernel::BufferType::get(builder_.getContext(), form, elements, records);
   lastAlloc_ = builder_.create<kernel::AllocOp>(loc, type, IntegerAttr(), UnitAttr());
   return lastAlloc_.getBuffer();
 }

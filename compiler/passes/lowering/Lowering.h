@@ -43,8 +43,10 @@ public:
   KernelTables& tables() { return tables_; }
   /// The instruction set that kernels are made for.
   llvm::StringRef isa() { return target_.getName().getValue(); }
+  /// The kernels of a matrix that reads its input in `form`.
+  kernel::SpecAttr specOf(cmf::WeightOp weight, kernel::Form form, bool bias, bool residual);
 
-  mlir::Value alloc(mlir::Location loc, kernel::Form form, int64_t elements);
+  mlir::Value alloc(mlir::Location loc, kernel::Form form, int64_t elements, int64_t records = 1);
   static int64_t width(mlir::Value v) { return mlir::cast<mlir::RankedTensorType>(v.getType()).getDimSize(1); }
   mlir::Value allocF32(mlir::Value v) { return alloc(v.getLoc(), kernel::Form::f32, width(v)); }
   mlir::Value allocQ8(mlir::Value v) { return alloc(v.getLoc(), kernel::Form::q8a, width(v)); }
@@ -112,6 +114,9 @@ mlir::LogicalResult lowerAttention(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerEmbed(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerFusedMatmul(mlir::Operation* op, Lowering& lowering);
 void fusedMatmulForms(mlir::OpOperand& use, Forms& forms);
+mlir::LogicalResult lowerFusedMoe(mlir::Operation* op, Lowering& lowering);
+void fusedMoeForms(mlir::OpOperand& use, Forms& forms);
+mlir::LogicalResult lowerUnfusedMoe(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGate(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGlu(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerReturn(mlir::Operation* op, Lowering& lowering);

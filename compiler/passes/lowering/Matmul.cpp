@@ -31,10 +31,7 @@ LogicalResult lowerFusedMatmul(Operation* operation, Lowering& lowering) {
   for (auto [i, w] : llvm::enumerate(op.getWeights())) {
     cmf::WeightOp weight = weightOf(w);
     kernel::Form form = formFor(weight, *op.getArm());
-    std::string_view codec = weight.getType().getCodec().name;
-    auto spec = kernel::SpecAttr::get(builder.getContext(), {codec.data(), codec.size()},
-                                      static_cast<kernel::Layout>(*weight.getLayout()), weight.getType().getCols(), 0,
-                                      0, form, lowering.isa(), bool(op.getBiasOf(i)), bool(op.getResidual()));
+    kernel::SpecAttr spec = lowering.specOf(weight, form, bool(op.getBiasOf(i)), bool(op.getResidual()));
     Value input = lowering.inputFor(op, op.getX(), weight, form);
     parts.push_back({weight, spec, input, lowering.newF32(op.getResult(i))});
     weights.push_back(weight);

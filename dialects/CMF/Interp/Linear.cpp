@@ -1,3 +1,4 @@
+#include "dialects/CMF/Interp/Arithmetic.h"
 #include "dialects/CMF/Interp/OpTable.h"
 
 using namespace mlir;
@@ -18,6 +19,8 @@ double dot(const float* x, const float* w, int64_t n) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+} // namespace
+
 // Rows outside, tokens inside: a row of the matrix is read once.
 Array multiply(const Array& x, const float* matrix, int64_t rows) {
   Array out(x.rows, rows);
@@ -32,8 +35,6 @@ void addBias(Array& x, const std::vector<float>& bias) {
     for (int64_t i = 0; i < x.cols; ++i)
       x.row(t)[i] += bias[i];
 }
-
-} // namespace
 
 Status referenceDequant(Operation* op, Frame& frame) {
   auto dequant = cast<DequantOp>(op);

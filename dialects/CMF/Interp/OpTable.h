@@ -26,6 +26,10 @@ Status referenceRope(mlir::Operation* op, Frame& frame);
 Status referenceAttention(mlir::Operation* op, Frame& frame);
 // Gate.cpp
 Status referenceGate(mlir::Operation* op, Frame& frame);
+// Moe.cpp
+Status referenceMoeRoute(mlir::Operation* op, Frame& frame);
+Status referenceMoeExperts(mlir::Operation* op, Frame& frame);
+Status referenceFusedMoe(mlir::Operation* op, Frame& frame);
 // Pointwise.cpp
 Status referenceGlu(mlir::Operation* op, Frame& frame);
 Status referenceAdd(mlir::Operation* op, Frame& frame);

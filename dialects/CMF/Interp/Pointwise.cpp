@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "dialects/CMF/Interp/Arithmetic.h"
 #include "dialects/CMF/Interp/OpTable.h"
 
 using namespace mlir;
@@ -25,12 +26,15 @@ double activate(Activation activation, double x) {
 
 } // namespace
 
+void applyGlu(Array& gate, const Array& up, Activation activation) {
+  for (size_t i = 0; i < gate.data.size(); ++i)
+    gate.data[i] = static_cast<float>(activate(activation, gate.data[i]) * up.data[i]);
+}
+
 Status referenceGlu(Operation* op, Frame& frame) {
   auto glu = cast<GluOp>(op);
   Array out = frame.value(glu.getGate());
-  const Array& up = frame.value(glu.getUp());
-  for (size_t i = 0; i < out.data.size(); ++i)
-    out.data[i] = static_cast<float>(activate(glu.getActivation(), out.data[i]) * up.data[i]);
+  applyGlu(out, frame.value(glu.getUp()), glu.getActivation());
   frame.set(glu.getResult(), std::move(out));
   return {};
 }

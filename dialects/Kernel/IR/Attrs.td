@@ -13,7 +13,7 @@ class Kernel_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I3
 }
 
 def Kernel_Form : Kernel_Enum<"Form", "form of activations",
-    [I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"q8a", 1>]>;
+    [I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"q8a", 1>, I32EnumAttrCase<"i32", 2>]>;
 def Kernel_FormAttr : EnumAttr<Kernel_Dialect, Kernel_Form, "form">;
 
 def Kernel_Layout : Kernel_Enum<"Layout", "weight layout; numbered as formats::LayoutId",

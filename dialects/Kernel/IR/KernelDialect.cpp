@@ -38,16 +38,21 @@ void KernelDialect::initialize() {
 
 //===-- buffer ---------------------------------------------------------------------------------------------------===//
 
-LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, Form, int64_t elements) {
+LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, Form, int64_t elements,
+                                 int64_t records) {
   // The bound keeps every size computed from it inside 64 bits.
   if (elements < 1 || elements > (int64_t(1) << 40))
     return emitError() << "a buffer holds between 1 and 2^40 elements, not " << elements;
+  if (records < 1 || records > 65536)
+    return emitError() << "a buffer holds between 1 and 65536 records a token, not " << records;
   return success();
 }
 
 int64_t BufferType::bytesPerToken() const {
   uint64_t k = static_cast<uint64_t>(getElements());
-  return static_cast<int64_t>(getForm() == Form::f32 ? formats::f32_act_bytes(k) : formats::q8_act_layout(k).bytes);
+  // Integers take the room of floats.
+  return getRecords() *
+         static_cast<int64_t>(getForm() == Form::q8a ? formats::q8_act_layout(k).bytes : formats::f32_act_bytes(k));
 }
 
 //===-- spec -----------------------------------------------------------------------------------------------------===//

@@ -194,37 +194,13 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection& tables) {
   FailureOr<WeightOp> w = lookUp<WeightOp>(*this, tables, getWeightAttr(), "weight");
   if (failed(w))
     return failure();
-  SpecAttr spec = getSpec();
-  if (w->getCodec() != spec.getCodec() || w->getLayout() != spec.getLayout() || int64_t(w->getCols()) != spec.getK())
-    return emitOpError() << "has a spec that does not fit " << getWeightAttr() << ": " << w->getCodec() << " "
-                         << stringifyLayout(w->getLayout()) << " " << w->getRows() << " x " << w->getCols();
+  if (failed(checkSpecFits(*this, *w, getSpec())))
+    return failure();
   int64_t rows = w->getRows();
   if (failed(checkBuffer(*this, getOut(), rows, "the output")) ||
       failed(checkVector(*this, tables, getBiasAttr() ? std::optional(getBiasAttr()) : std::nullopt, rows, "the bias")))
     return failure();
-  if (!getKernelsAttr())
-    return success();
-  auto check = [&](ArrayAttr kernels, int64_t group, bool wanted, StringRef what) -> LogicalResult {
-    if (kernels.empty() != !wanted)
-      return emitOpError() << (wanted ? "lacks " : "has no use for ") << what << ": the matrix has " << rows << " rows";
-    int64_t before = 0;
-    for (auto ref : kernels.getAsRange<FlatSymbolRefAttr>()) {
-      FailureOr<DefineOp> k = lookUp<DefineOp>(*this, tables, ref, "kernel");
-      if (failed(k))
-        return failure();
-      SpecAttr found = k->getSpec();
-      if (found != spec.withTile(found.getTokens(), group))
-        return emitOpError() << "names " << ref << ", whose spec differs from its own";
-      if (found.getTokens() <= before)
-        return emitOpError() << "must list kernels by ascending token tile";
-      before = found.getTokens();
-    }
-    return success();
-  };
-  int64_t tail = rows % formats::kRowGroup;
-  if (failed(check(getKernelsAttr(), formats::kRowGroup, rows >= formats::kRowGroup, "kernels for 16 rows")))
-    return failure();
-  return check(getTailsAttr(), tail, tail != 0, "kernels for a short last group");
+  return checkKernels(*this, tables, getSpec(), rows, getKernelsAttr(), getTailsAttr());
 }
 
 LogicalResult AttentionPrepOp::verify() {

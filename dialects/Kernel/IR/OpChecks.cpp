@@ -1,5 +1,7 @@
 #include "dialects/Kernel/IR/OpChecks.h"
 
+#include "formats/layout/layout.h"
+
 using namespace mlir;
 
 namespace cortiq::kernel {
@@ -42,6 +44,43 @@ LogicalResult checkBuffer(Operation* op, Value v, int64_t elements, StringRef wh
   if (n != elements)
     return op->emitOpError() << what << " must hold " << elements << " elements, not " << n;
   return success();
+}
+
+LogicalResult checkSpecFits(Operation* op, WeightOp weight, SpecAttr spec) {
+  if (weight.getCodec() == spec.getCodec() && weight.getLayout() == spec.getLayout() &&
+      int64_t(weight.getCols()) == spec.getK())
+    return success();
+  return op->emitOpError() << "has a spec that does not fit @" << weight.getSymName() << ": " << weight.getCodec()
+                           << " " << stringifyLayout(weight.getLayout()) << " " << weight.getRows() << " x "
+                           << weight.getCols();
+}
+
+LogicalResult checkKernels(Operation* op, SymbolTableCollection& tables, SpecAttr spec, int64_t rows, ArrayAttr kernels,
+                           ArrayAttr tails) {
+  if (!kernels)
+    return success();
+  auto check = [&](ArrayAttr list, int64_t group, bool wanted, StringRef what) -> LogicalResult {
+    if (list.empty() != !wanted)
+      return op->emitOpError() << (wanted ? "lacks " : "has no use for ") << what << ": the matrix has " << rows
+                               << " rows";
+    int64_t before = 0;
+    for (auto ref : list.getAsRange<FlatSymbolRefAttr>()) {
+      FailureOr<DefineOp> k = lookUp<DefineOp>(op, tables, ref, "kernel");
+      if (failed(k))
+        return failure();
+      SpecAttr found = k->getSpec();
+      if (found != spec.withTile(found.getTokens(), group))
+        return op->emitOpError() << "names " << ref << ", whose spec differs from its own";
+      if (found.getTokens() <= before)
+        return op->emitOpError() << "must list kernels by ascending token tile";
+      before = found.getTokens();
+    }
+    return success();
+  };
+  int64_t tail = rows % formats::kRowGroup;
+  if (failed(check(kernels, formats::kRowGroup, rows >= formats::kRowGroup, "kernels for 16 rows")))
+    return failure();
+  return check(tails, tail, tail != 0, "kernels for a short last group");
 }
 
 } // namespace cortiq::kernel

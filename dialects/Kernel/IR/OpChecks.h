@@ -29,4 +29,12 @@ mlir::LogicalResult checkSomeOutput(mlir::Operation* op, llvm::ArrayRef<mlir::Va
 /// Whether buffer `v` holds `elements` elements.
 mlir::LogicalResult checkBuffer(mlir::Operation* op, mlir::Value v, int64_t elements, llvm::StringRef what);
 
+/// Whether `spec` describes the matrix.
+mlir::LogicalResult checkSpecFits(mlir::Operation* op, WeightOp weight, SpecAttr spec);
+
+/// Whether `kernels` are those of `spec` for groups of 16 of the matrix's `rows` rows, by ascending token tile, and
+/// `tails` those for the rest; null lists are not made yet.
+mlir::LogicalResult checkKernels(mlir::Operation* op, mlir::SymbolTableCollection& tables, SpecAttr spec, int64_t rows,
+                                 mlir::ArrayAttr kernels, mlir::ArrayAttr tails);
+
 } // namespace cortiq::kernel

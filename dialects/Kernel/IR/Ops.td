@@ -348,5 +348,6 @@ def Kernel_AddOp : Kernel_StageMember<"add", [AllTypesMatch<["a", "b", "out"]>]>
 }
 
 include "GateOps.td"
+include "MoeOps.td"
 
 #endif

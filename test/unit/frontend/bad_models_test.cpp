@@ -80,10 +80,8 @@ TEST_F(BadModels, FeaturesToComeAreRefusedByName) {
   for (const Feature& feature :
        {Feature{"models/deepseek_v2-q4t.cmf", "multi-head latent attention"},
         Feature{"models/lfm2-q8.cmf", "ShortConv"}, Feature{"models/masks-ffn.cmf", "task masks"},
-        Feature{"models/qwen3_5-q4tp.cmf", "LinearAttention"},
-        Feature{"models/qwen3_moe-f16.cmf", "mixture of experts"}, Feature{"models/skills.cmf", "skills"},
-        Feature{"models-gguf/gemma2-q5_k.gguf", "knows llama, qwen2, qwen3"},
-        Feature{"models-gguf/mixtral-q3_k.gguf", "mixture of"}}) {
+        Feature{"models/qwen3_5-q4tp.cmf", "LinearAttention"}, Feature{"models/skills.cmf", "skills"},
+        Feature{"models-gguf/gemma2-q5_k.gguf", "knows llama"}}) {
     const std::string message = refusal(root_ + "/" + feature.file);
     EXPECT_NE(message.find(feature.word), std::string::npos) << feature.file << ": " << message;
   }

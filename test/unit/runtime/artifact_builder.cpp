@@ -12,12 +12,13 @@ namespace cortiq::test {
 using formats::CodecId;
 using formats::LayoutId;
 
-uint32_t ArtifactBuilder::slot(uint64_t elements, artifact::BufferKind kind) {
+uint32_t ArtifactBuilder::slot(uint64_t elements, artifact::BufferKind kind, uint32_t records) {
   auto buffer = std::make_unique<artifact::BufferT>();
   buffer->kind = kind;
   buffer->elements = elements;
-  buffer->bytes_per_token =
-      kind == artifact::BufferKind::F32 ? formats::f32_act_bytes(elements) : formats::q8_act_layout(elements).bytes;
+  buffer->bytes_per_token = records * (kind == artifact::BufferKind::Q8Act ? formats::q8_act_layout(elements).bytes
+                                                                           : formats::f32_act_bytes(elements));
+  buffer->records = records;
   buffer->offset_per_token = program.arena_bytes_per_token;
   program.arena_bytes_per_token += buffer->bytes_per_token;
   program.buffers.push_back(std::move(buffer));
@@ -98,6 +99,20 @@ artifact::MatmulPartT ArtifactBuilder::matmul(uint32_t weight, uint32_t input, u
     part.kernels = kernels(16, entry.cols, has_bias, has_residual);
   if (entry.rows % 16 != 0)
     part.tail_kernels = kernels(static_cast<uint32_t>(entry.rows % 16), entry.cols, has_bias, has_residual);
+  return part;
+}
+
+artifact::ExpertPartT ArtifactBuilder::expert(uint32_t weight, uint32_t input, uint32_t token, uint32_t out,
+                                              uint32_t bias) {
+  const artifact::MatmulPartT product = matmul(weight, input, out, bias);
+  artifact::ExpertPartT part;
+  part.weight = weight;
+  part.kernels = product.kernels;
+  part.tail_kernels = product.tail_kernels;
+  part.input = input;
+  part.token = token;
+  part.out = out;
+  part.bias = bias;
   return part;
 }
 

@@ -16,13 +16,16 @@ class ArtifactBuilder {
 public:
   explicit ArtifactBuilder(uint64_t max_batch) : max_batch_(max_batch) {}
 
-  uint32_t slot(uint64_t elements, artifact::BufferKind kind = artifact::BufferKind::F32);
+  uint32_t slot(uint64_t elements, artifact::BufferKind kind = artifact::BufferKind::F32, uint32_t records = 1);
   /// A matrix in the R16 layout.
   uint32_t matrix(const std::string& name, uint64_t rows, uint64_t cols, const std::vector<float>& values);
   uint32_t vector(const std::string& name, const std::vector<float>& values);
   /// Kernels for token tiles of 1, 2 and 4 where they are needed.
   artifact::MatmulPartT matmul(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias = 0xffffffff,
                                uint32_t residual = 0xffffffff);
+  /// The same for one expert: its pairs' records, or the token's own value.
+  artifact::ExpertPartT expert(uint32_t weight, uint32_t input, uint32_t token, uint32_t out,
+                               uint32_t bias = 0xffffffff);
   template <class OpT>
   void stage(OpT op, bool head = false) {
     begin_stage(head);

@@ -1,0 +1,63 @@
+// Gated activations, shared by the operations that end a feed-forward block's first half; included once a target, see
+// Highway's foreach_target.h.
+#if defined(CORTIQ_RUNTIME_OPS_GLU_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CORTIQ_RUNTIME_OPS_GLU_INL_H_
+#undef CORTIQ_RUNTIME_OPS_GLU_INL_H_
+#else
+#define CORTIQ_RUNTIME_OPS_GLU_INL_H_
+#endif
+
+#include "formats/artifact/artifact_generated.h"
+#include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/quantize-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cortiq::runtime {
+namespace HWY_NAMESPACE {
+
+/// x / (1 + exp(-s)): x times the logistic function of s.
+template <class D, class V>
+HWY_INLINE V TimesLogistic(D d, V x, V s) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(s))));
+}
+
+template <class D, class V>
+HWY_INLINE V Activate(D d, V x, artifact::Activation activation) {
+  switch (activation) {
+  case artifact::Activation::Silu:
+    return TimesLogistic(d, x, x);
+  case artifact::Activation::GeluTanh: {
+    // 0.5 x (1 + tanh(u)) = x * logistic(2u), u = sqrt(2/pi) (x + 0.044715 x^3)
+    const auto cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, 0.044715f), x);
+    return TimesLogistic(d, x, hn::Mul(cubic, hn::Set(d, 1.5957691216057308f)));
+  }
+  case artifact::Activation::GeluErf: {
+    float lanes[16];
+    hn::StoreU(x, d, lanes);
+    for (size_t i = 0; i < hn::Lanes(d); ++i)
+      lanes[i] = 0.5f * lanes[i] * (1.0f + std::erf(lanes[i] * 0.70710678118654752f));
+    return hn::LoadU(d, lanes);
+  }
+  case artifact::Activation::Relu:
+    return hn::Max(x, hn::Zero(d));
+  }
+  return x;
+}
+
+/// `up` may be null. Rows are readable and `out` writable to a multiple of 16; what stands there is zeroed at the end.
+HWY_INLINE void glu_range(const float* gate, const float* up, uint64_t count, artifact::Activation activation,
+                          float* out) {
+  const F32 d;
+  const size_t lanes = hn::Lanes(d);
+  for (uint64_t i = 0; i < count; i += lanes) {
+    const auto a = Activate(d, hn::LoadU(d, gate + i), activation);
+    hn::StoreU(up ? hn::Mul(a, hn::LoadU(d, up + i)) : a, d, out + i);
+  }
+  zero_tail(out, count);
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace cortiq::runtime
+HWY_AFTER_NAMESPACE();
+
+#endif

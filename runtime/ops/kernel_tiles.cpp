@@ -1,0 +1,65 @@
+#include "runtime/ops/kernel_tiles.h"
+
+#include "formats/quote.h"
+
+#if defined(__clang__)
+#define CORTIQ_NO_FUNCTION_SANITIZER __attribute__((no_sanitize("function")))
+#else
+#define CORTIQ_NO_FUNCTION_SANITIZER
+#endif
+
+namespace cortiq::runtime {
+namespace {
+
+Status check_kernel(const artifact::Kernel& kernel, const KernelNeeds& needs) {
+  const WeightRef& weight = needs.weight;
+  const bool fits = kernel.rows() == needs.rows && kernel.k() == weight.cols &&
+                    kernel.codec() == static_cast<uint16_t>(weight.codec->id) &&
+                    kernel.layout() == static_cast<uint8_t>(weight.layout) &&
+                    kernel.act() == (needs.q8 ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32) &&
+                    kernel.bias() == needs.bias && kernel.residual() == needs.residual;
+  if (fits)
+    return {};
+  return invalid("kernel " + formats::quote(kernel.name()->string_view()) + " does not fit weight " +
+                 formats::quote(weight.entry->name()->string_view()));
+}
+
+} // namespace
+
+StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& list, const KernelNeeds& needs,
+                                          const Resolver& resolver, const char* what) {
+  std::vector<Tile> tiles;
+  for (const uint32_t index : list) {
+    CORTIQ_ASSIGN_OR_RETURN(const KernelRef kernel, resolver.kernel(index, what));
+    CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, needs));
+    if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
+      return invalid(std::string(what) + ": the kernels do not ascend by tokens");
+    tiles.push_back({kernel.entry->tokens(), kernel.function});
+  }
+  if (tiles.empty() || tiles.front().tokens != 1)
+    return invalid(std::string(what) + ": weight " + formats::quote(needs.weight.entry->name()->string_view()) +
+                   " has no kernel for " + std::to_string(needs.rows) + " rows and one token");
+  return tiles;
+}
+
+// Generated code carries no type mark in front of it, which the sanitizer of function types would read.
+CORTIQ_NO_FUNCTION_SANITIZER void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args,
+                                            uint64_t tokens) {
+  auto along = [](auto* row, uint64_t bytes) {
+    return reinterpret_cast<decltype(row)>(reinterpret_cast<uintptr_t>(row) + bytes);
+  };
+  size_t tile = tiles.size() - 1;
+  while (tokens > 0) {
+    while (tiles[tile].tokens > tokens)
+      --tile;
+    tiles[tile].function(&args);
+    const uint64_t done = tiles[tile].tokens;
+    tokens -= done;
+    args.act += done * args.act_stride;
+    args.out = along(args.out, done * args.out_stride);
+    if (args.residual)
+      args.residual = along(args.residual, done * args.residual_stride);
+  }
+}
+
+} // namespace cortiq::runtime

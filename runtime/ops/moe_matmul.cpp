@@ -1,0 +1,166 @@
+// One matrix of every expert in use with the pairs that chose it: rows in blocks, an expert's pairs in token tiles.
+
+#include <map>
+#include <string>
+
+#include "formats/checked_math.h"
+#include "formats/quote.h"
+#include "runtime/ops/kernel_tiles.h"
+#include "runtime/ops/moe.h"
+
+namespace cortiq::runtime {
+namespace {
+
+using formats::kRowGroup;
+
+// An item's weights stay in the second-level cache while all pairs of the expert pass over them.
+constexpr uint64_t kItemBytes = 96 * 1024;
+// Items a worker gets at least, so that a late worker costs little.
+constexpr uint64_t kItemsPerWorker = 4;
+
+/// One expert's matrix. Equal lists of kernels are kept once: models have thousands of experts.
+struct Expert {
+  const uint8_t* bytes; ///< of the packed tensor: the one place that leads to the expert's weights
+  uint64_t rows, tensor_bytes, row_bytes;
+  const std::vector<Tile>*full_tiles, *tail_tiles;
+  const float* bias;
+  SlotRef input, token, out; ///< records of the pairs; of one token
+};
+
+class MoeMatmulCall final : public Call {
+public:
+  CallInfo info() const override {
+    return {name, most_groups * kRowGroup, cols, std::min<uint64_t>(choices, experts.size()) * average_bytes};
+  }
+
+  uint64_t items(const StepShape& shape) const override {
+    return most_used(shape) * formats::ceil_div(most_groups, groups_an_item(shape));
+  }
+
+  void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
+           uint8_t* scratch) const override {
+    const MoePlan plan(plan_slot, step.arena, shape, experts.size(), choices);
+    const uint64_t each = groups_an_item(shape), blocks = formats::ceil_div(most_groups, each);
+    // Items are counted for as many experts as the batch could use; those behind the last are empty.
+    end = std::min(end, static_cast<uint64_t>(*plan.used_count) * blocks);
+    for (uint64_t item = begin; item < end; ++item) {
+      const auto number = static_cast<uint64_t>(plan.used[item / blocks]);
+      const Expert& expert = experts[number];
+      const uint64_t groups = formats::ceil_div(expert.rows, kRowGroup), full = expert.rows / kRowGroup;
+      const uint64_t first = item % blocks * each, last = std::min(first + each, groups);
+      const auto pair = static_cast<uint64_t>(plan.first_pair[number]);
+      const uint64_t pairs = static_cast<uint64_t>(plan.first_pair[number + 1]) - pair;
+      if (first < std::min(last, full))
+        run_rows(step, shape, expert, *expert.full_tiles, first, std::min(last, full) - first, pair, pairs, scratch);
+      if (first < last && last > full)
+        run_rows(step, shape, expert, *expert.tail_tiles, full, 1, pair, pairs, scratch);
+    }
+  }
+
+  uint64_t scratch_bytes() const override { return formats::kKernelScratchBytes; }
+
+  SlotRef plan_slot;
+  std::vector<Expert> experts;
+  std::map<std::vector<uint32_t>, std::vector<Tile>> tiles; ///< by kernel numbers
+  uint64_t choices = 0, cols = 0, most_groups = 0, average_bytes = 0;
+  std::string name;
+
+private:
+  uint64_t most_used(const StepShape& shape) const { return std::min<uint64_t>(experts.size(), shape.count * choices); }
+
+  uint64_t groups_an_item(const StepShape& shape) const {
+    const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / (average_bytes / most_groups + 1));
+    const uint64_t by_workers =
+        std::max<uint64_t>(1, most_used(shape) * most_groups / (kItemsPerWorker * shape.threads));
+    return std::min({by_cache, by_workers, most_groups});
+  }
+
+  void run_rows(const StepContext& step, const StepShape& shape, const Expert& expert, const std::vector<Tile>& kernels,
+                uint64_t group, uint64_t count, uint64_t pair, uint64_t pairs, uint8_t* scratch) const {
+    const uint64_t row = group * kRowGroup;
+    const bool alone = shape.count == 1 && expert.token.present;
+    const SlotRef& input = alone ? expert.token : expert.input;
+    const uint64_t first = shape.first * choices + pair;
+    formats::KernelArgs args{};
+    args.weights = expert.bytes + expert.tensor_bytes + row * expert.row_bytes;
+    args.tensor = expert.bytes;
+    args.act = input.bytes(step.arena, alone ? shape.first : first);
+    args.out = expert.out.f32(step.arena, first) + row;
+    args.bias = expert.bias ? expert.bias + row : nullptr;
+    args.scratch = scratch;
+    args.groups = count;
+    args.act_stride = input.stride;
+    args.out_stride = expert.out.stride;
+    args.first_row = row;
+    args.tensor_rows = expert.rows;
+    run_tiles(kernels, args, pairs);
+  }
+};
+
+StatusOr<const std::vector<Tile>*> tiles_of(MoeMatmulCall& call, const flatbuffers::Vector<uint32_t>& list,
+                                            const KernelNeeds& needs, const Resolver& resolver) {
+  // A list that fits one expert fits every other of the same shape; shapes differ in their kernels.
+  CORTIQ_ASSIGN_OR_RETURN(std::vector<Tile> tiles, resolve_tiles(list, needs, resolver, "moe_matmul"));
+  return &call.tiles.try_emplace({list.begin(), list.end()}, std::move(tiles)).first->second;
+}
+
+Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver, MoeMatmulCall& call) {
+  constexpr const char* kWhat = "moe_matmul";
+  CORTIQ_ASSIGN_OR_RETURN(const WeightRef weight, resolver.weight(part.weight(), kWhat));
+  if (weight.layout == formats::LayoutId::kVerbatim && weight.rows > INT32_MAX / weight.cols)
+    return unsupported("moe_matmul: weight " + formats::quote(weight.entry->name()->string_view()) +
+                       " has more than 2^31 weights in a layout without row groups");
+  CORTIQ_RETURN_IF_ERROR(resolver.slot_elements(part.input(), kWhat).status());
+  const bool q8 = resolver.is_q8(part.input());
+  const artifact::BufferKind kind = q8 ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32;
+  Expert expert{
+      weight.bytes.data(), weight.rows, weight.tensor_bytes, weight.row_bytes, nullptr, nullptr, nullptr, {}, {}, {}};
+  CORTIQ_ASSIGN_OR_RETURN(expert.input,
+                          moe_record_slot(resolver, part.input(), kind, weight.cols, call.choices, kWhat));
+  CORTIQ_ASSIGN_OR_RETURN(
+      expert.out, moe_record_slot(resolver, part.out(), artifact::BufferKind::F32, weight.rows, call.choices, kWhat));
+  if (part.token() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(expert.token, q8 ? resolver.q8_slot(part.token(), weight.cols, kWhat)
+                                             : resolver.f32_slot(part.token(), weight.cols, kWhat));
+  }
+  if (part.bias() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(expert.bias, resolver.vector(part.bias(), weight.rows, kWhat));
+  }
+  const bool bias = part.bias() != kNoIndex;
+  if (weight.rows >= kRowGroup) {
+    CORTIQ_ASSIGN_OR_RETURN(expert.full_tiles,
+                            tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, false}, resolver));
+  }
+  if (weight.rows % kRowGroup != 0) {
+    CORTIQ_ASSIGN_OR_RETURN(expert.tail_tiles, tiles_of(call, *part.tail_kernels(),
+                                                        {weight, weight.rows % kRowGroup, q8, bias, false}, resolver));
+  }
+  if (call.name.empty()) {
+    const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);
+    call.name = resolver.kernels[shown].entry->name()->str();
+  }
+  call.cols = std::max(call.cols, weight.cols);
+  call.most_groups = std::max(call.most_groups, formats::ceil_div(weight.rows, kRowGroup));
+  call.average_bytes += weight.bytes.size();
+  call.experts.push_back(expert);
+  return {};
+}
+
+} // namespace
+
+Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts&, CallList& out) {
+  const artifact::MoeMatmulOp& matmul = *op.op_as_MoeMatmulOp();
+  auto call = std::make_unique<MoeMatmulCall>();
+  if (matmul.parts()->size() == 0)
+    return invalid("moe_matmul: it has no experts");
+  CORTIQ_ASSIGN_OR_RETURN(call->choices, moe_records(resolver, matmul.parts()->Get(0)->out(), "moe_matmul"));
+  CORTIQ_ASSIGN_OR_RETURN(call->plan_slot,
+                          moe_plan_slot(resolver, matmul.plan(), matmul.parts()->size(), call->choices, "moe_matmul"));
+  for (const artifact::ExpertPart* part : *matmul.parts())
+    CORTIQ_RETURN_IF_ERROR(resolve_expert(*part, resolver, *call));
+  call->average_bytes /= call->experts.size();
+  out.push_back(std::move(call));
+  return {};
+}
+
+} // namespace cortiq::runtime
