@@ -50,8 +50,8 @@ struct RoutingDescription {
   int64_t experts = 0; ///< 0 = none
   int64_t topK = 0;
   cmf::Scoring scoring = cmf::Scoring::softmax;
-  std::optional<double> normEpsilon; ///< weights are divided by their sum plus this
-  std::optional<double> normMinimum; ///< or by the larger of their sum and this
+  std::optional<double> normEpsilon = std::nullopt; ///< weights are divided by their sum plus this
+  std::optional<double> normMinimum = std::nullopt; ///< or by the larger of their sum and this
   double scale = 1;
   int64_t groups = 1;
   int64_t groupsUsed = 1;

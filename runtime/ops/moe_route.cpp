@@ -11,15 +11,16 @@ namespace {
 
 constexpr float kLeast = -std::numeric_limits<float>::infinity();
 
-void scores_of(const float* logits, uint64_t experts, artifact::Scoring scoring, float* scores) {
+/// `doubles` has room for `experts` numbers.
+void scores_of(const float* logits, uint64_t experts, artifact::Scoring scoring, double* doubles, float* scores) {
   switch (scoring) {
   case artifact::Scoring::Softmax: {
     const double largest = *std::max_element(logits, logits + experts);
     double sum = 0;
     for (uint64_t e = 0; e < experts; ++e)
-      sum += std::exp(logits[e] - largest);
+      sum += doubles[e] = std::exp(logits[e] - largest);
     for (uint64_t e = 0; e < experts; ++e)
-      scores[e] = static_cast<float>(std::exp(logits[e] - largest) / sum);
+      scores[e] = static_cast<float>(doubles[e] / sum);
     return;
   }
   case artifact::Scoring::Sigmoid:
@@ -42,13 +43,16 @@ class MoeRouteCall final : public Call {
 public:
   CallInfo info() const override { return {"moe_route", ids.elements, logits.elements, 0}; }
   uint64_t items(const StepShape& shape) const override { return shape.count; }
-  uint64_t scratch_bytes() const override { return (2 * logits.elements + groups) * sizeof(float); }
+  uint64_t scratch_bytes() const override {
+    return logits.elements * sizeof(double) + (2 * logits.elements + groups) * sizeof(float);
+  }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
-    auto* scores = reinterpret_cast<float*>(scratch);
+    auto* doubles = reinterpret_cast<double*>(scratch);
+    auto* scores = reinterpret_cast<float*>(doubles + logits.elements);
     for (uint64_t token = shape.first + begin; token < shape.first + end; ++token) {
-      scores_of(logits.f32(step.arena, token), logits.elements, scoring, scores);
+      scores_of(logits.f32(step.arena, token), logits.elements, scoring, doubles, scores);
       choose(scores, reinterpret_cast<int32_t*>(ids.bytes(step.arena, token)), weights.f32(step.arena, token));
     }
   }
@@ -76,9 +80,12 @@ private:
     double sum = 0, largest = -std::numeric_limits<double>::infinity();
     for (uint64_t j = 0; j < k; ++j) {
       uint64_t best = experts;
+      float top = kLeast;
       for (uint64_t e = 0; e < experts; ++e)
-        if (keys[e] > kLeast && (best == experts || keys[e] > keys[best]))
+        if (keys[e] > top) {
+          top = keys[e];
           best = e;
+        }
       if (best == experts)
         best = first_left(chosen, j);
       keys[best] = kLeast;
