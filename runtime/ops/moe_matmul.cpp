@@ -42,14 +42,14 @@ public:
     const MoePlan plan(plan_slot, step.arena, shape, experts.size(), choices);
     const uint64_t each = groups_an_item(shape), blocks = formats::ceil_div(most_groups, each);
     // Items are counted for as many experts as the batch could use; those behind the last are empty.
-    end = std::min(end, static_cast<uint64_t>(*plan.used_count) * blocks);
+    end = std::min(end, plan.experts_in_use() * blocks);
     for (uint64_t item = begin; item < end; ++item) {
-      const auto number = static_cast<uint64_t>(plan.used[item / blocks]);
+      const uint64_t number = plan.expert_in_use(item / blocks);
       const Expert& expert = experts[number];
       const uint64_t groups = formats::ceil_div(expert.rows, kRowGroup), full = expert.rows / kRowGroup;
       const uint64_t first = item % blocks * each, last = std::min(first + each, groups);
-      const auto pair = static_cast<uint64_t>(plan.first_pair[number]);
-      const uint64_t pairs = static_cast<uint64_t>(plan.first_pair[number + 1]) - pair;
+      const auto [pair, end_pair] = plan.pairs_of(number);
+      const uint64_t pairs = end_pair - pair;
       if (first < std::min(last, full))
         run_rows(step, shape, expert, *expert.full_tiles, first, std::min(last, full) - first, pair, pairs, scratch);
       if (first < last && last > full)

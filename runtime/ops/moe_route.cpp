@@ -155,7 +155,8 @@ public:
     const uint64_t k = ids.elements;
     const MoePlan plan(slot, step.arena, shape, experts, k);
     auto id = [&](uint64_t token, uint64_t choice) {
-      return reinterpret_cast<const int32_t*>(ids.bytes(step.arena, shape.first + token))[choice];
+      const int32_t expert = reinterpret_cast<const int32_t*>(ids.bytes(step.arena, shape.first + token))[choice];
+      return std::clamp(expert, 0, static_cast<int32_t>(experts) - 1);
     };
     std::fill_n(plan.first_pair, experts + 1, 0);
     for (uint64_t t = 0; t < shape.count; ++t)
@@ -171,7 +172,8 @@ public:
     // Filling moves each expert's first pair to its end, which is the next one's first: moved back afterwards.
     for (uint64_t t = 0; t < shape.count; ++t)
       for (uint64_t j = 0; j < k; ++j) {
-        const int32_t pair = plan.first_pair[id(t, j)]++;
+        // Within the batch even where an artifact lays `ids` over the plan.
+        const int32_t pair = std::clamp(plan.first_pair[id(t, j)]++, 0, static_cast<int32_t>(shape.count * k) - 1);
         plan.token[pair] = static_cast<int32_t>(t);
         plan.pair_of[t * k + j] = pair;
       }

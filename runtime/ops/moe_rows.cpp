@@ -78,7 +78,7 @@ public:
            uint8_t* scratch) const override {
     const MoePlan plan(plan_slot, step.arena, shape, experts, choices);
     for (uint64_t pair = begin; pair < end; ++pair) {
-      const uint64_t token = shape.first + static_cast<uint64_t>(plan.token[pair]);
+      const uint64_t token = shape.first + plan.token_of(pair);
       const uint64_t record = shape.first * choices + pair;
       if (column_scales.empty()) {
         if (out.present)
@@ -156,7 +156,7 @@ public:
         HWY_DYNAMIC_DISPATCH(AddWeighed)(row + first, weight, count, sum);
       };
       for (uint64_t j = 0; j < choices; ++j) {
-        const auto pair = static_cast<uint64_t>(plan.pair_of[t * choices + j]);
+        const uint64_t pair = plan.pair_of_choice(t * choices + j);
         add(pairs.f32(step.arena, shape.first * choices + pair), weights.f32(step.arena, token)[j]);
       }
       if (shared.present) {

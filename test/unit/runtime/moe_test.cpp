@@ -412,6 +412,38 @@ TEST(MoePlan, SortsPairsByExpertAndKeepsTheirOrder) {
       EXPECT_EQ(words[i], want[i]) << i;
 }
 
+TEST(MoePlan, WhateverStandsInItStaysWithinTheBatch) {
+  for (const uint8_t byte : {0x00, 0x7f, 0x80, 0xff}) {
+    OpRunner runner(3);
+    const uint32_t plan = runner.slot(2 * 4 + 2 + 2 * 2, BufferKind::I32), x = runner.slot(16),
+                   weights = runner.slot(2);
+    const uint32_t pairs = runner.slot(16, BufferKind::F32, 2), out = runner.slot(16);
+    artifact::MoeGatherOpT gather;
+    gather.plan = plan;
+    gather.experts = 4;
+    gather.x = x;
+    gather.out = pairs;
+    runner.stage(std::move(gather));
+    artifact::MoeGluOpT glu;
+    glu.plan = plan;
+    glu.gate = glu.up = glu.out = pairs;
+    glu.widths = {16, 3, 5, 16};
+    runner.stage(std::move(glu));
+    artifact::MoeCombineOpT combine;
+    combine.plan = plan;
+    combine.experts = 4;
+    combine.weights = weights;
+    combine.pairs = pairs;
+    combine.out = out;
+    runner.stage(std::move(combine));
+    ASSERT_TRUE(runner.resolve().ok());
+    std::fill_n(runner.bytes(plan, 0), 3 * 64, byte);
+    runner.run(0, 3);
+    for (uint64_t t = 0; t < 3; ++t)
+      EXPECT_EQ(runner.f32(out, t)[0], 0) << "all inputs are zero, whichever were taken";
+  }
+}
+
 TEST(MoeOps, RefuseWhatDoesNotFit) {
   OpRunner runner(1);
   artifact::MoePlanOpT sort;

@@ -17,13 +17,13 @@ class OpRunner {
 public:
   explicit OpRunner(uint64_t max_batch) : max_batch_(max_batch) { resolver.max_batch = max_batch; }
 
-  uint32_t slot(uint64_t elements, artifact::BufferKind kind = artifact::BufferKind::F32, uint64_t bytes = 0) {
-    if (bytes == 0)
-      bytes = kind == artifact::BufferKind::Q8Act ? formats::q8_act_layout(elements).bytes
-                                                  : formats::f32_act_bytes(elements);
+  uint32_t slot(uint64_t elements, artifact::BufferKind kind = artifact::BufferKind::F32, uint32_t records = 1) {
+    const uint64_t bytes = records * (kind == artifact::BufferKind::Q8Act ? formats::q8_act_layout(elements).bytes
+                                                                          : formats::f32_act_bytes(elements));
     program_.buffers.push_back(std::make_unique<artifact::BufferT>());
     program_.buffers.back()->kind = kind;
     program_.buffers.back()->elements = elements;
+    program_.buffers.back()->records = records;
     program_.buffers.back()->bytes_per_token = bytes;
     resolver.slots.push_back({arena_bytes_, bytes, elements, true});
     arena_bytes_ += bytes * max_batch_;
