@@ -37,6 +37,8 @@ public:
       out.kv_layers.push_back(kvRow(kv));
     for (auto rope : module_.getOps<kernel::RopeTableOp>())
       out.rope_tables.push_back(ropeRow(rope));
+    for (auto state : module_.getOps<kernel::StateOp>())
+      out.states.push_back(state.getElements());
     for (auto alloc : program.getBody().front().getOps<kernel::AllocOp>()) {
       numbers_.addSlot(alloc.getBuffer());
       out.buffers.push_back(bufferRow(alloc));

@@ -42,6 +42,17 @@ Status fillVector(const Job& job, std::span<uint8_t> out) {
   return {};
 }
 
+// Rows of another codec as floats.
+Status fillDecoded(const Job& job, std::span<uint8_t> out) {
+  std::vector<float> row(job.cols);
+  for (uint64_t r = 0; r < job.rows; ++r) {
+    job.sourceCodec->decode_row(job.payload.data(), job.sourceRows, job.cols, job.rowMap.empty() ? r : job.rowMap[r],
+                                row.data());
+    std::memcpy(out.data() + r * job.cols * sizeof(float), row.data(), job.cols * sizeof(float));
+  }
+  return {};
+}
+
 Status fill(const Job& job, std::span<uint8_t> out) {
   if (isVector(job))
     return fillVector(job, out);
@@ -50,6 +61,8 @@ Status fill(const Job& job, std::span<uint8_t> out) {
                             formats::low_rank_factor(job.payload, job.codec->id, *job.path));
     return formats::pack(*job.codec, job.layout, factor, job.sourceRows, job.cols, job.rowMap, out);
   }
+  if (job.codec != job.sourceCodec)
+    return fillDecoded(job, out);
   return formats::pack(*job.codec, job.layout, job.payload, job.sourceRows, job.cols, job.rowMap, out);
 }
 

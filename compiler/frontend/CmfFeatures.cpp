@@ -71,7 +71,7 @@ Status refuseCmfFeatures(const CmfFile& file) {
       return refuse(std::string(feature.word));
   for (size_t i = 0; i < arch.layer_types.size(); ++i) {
     const CmfLayerType type = arch.layer_types[i];
-    if (type != CmfLayerType::kFullAttention && type != CmfLayerType::kSlidingAttention)
+    if (type == CmfLayerType::kBoundedAttention)
       return refuse("layers of type " + std::string(formats::cmf_layer_type_name(type)) + " (layer " +
                     std::to_string(i) + ")");
   }

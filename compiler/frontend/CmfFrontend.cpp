@@ -5,6 +5,7 @@
 
 #include "compiler/frontend/RopeTables.h"
 #include "compiler/frontend/cmf/Experts.h"
+#include "compiler/frontend/cmf/LinearMixers.h"
 #include "formats/cmf/cmf_experts.h"
 #include "formats/quote.h"
 
@@ -251,7 +252,10 @@ private:
       CORTIQ_RETURN_IF_ERROR(vector(name("pre_feedforward_layernorm.weight"), model_.hidden));
       CORTIQ_RETURN_IF_ERROR(vector(name("post_feedforward_layernorm.weight"), model_.hidden));
     }
-    CORTIQ_RETURN_IF_ERROR(describeAttention(i, layer));
+    if (hasCmfLinearMixer(file_, i))
+      CORTIQ_RETURN_IF_ERROR(describeCmfLinearMixer(file_, i, layer, model_));
+    else
+      CORTIQ_RETURN_IF_ERROR(describeAttention(i, layer));
     model_.layers.push_back(layer);
     return describeFeedForward(i);
   }

@@ -33,6 +33,7 @@ Value GraphBuilder::weight(const std::string& name) {
     if (const auto shape = formats::read_low_rank(tensor.data); shape.ok())
       lowRank = cmf::LowRankAttr::get(context, shape->paths, shape->rank, 0);
   const auto source = cmf::SourceAttr::get(context, tensor.file, tensor.offset, tensor.data.size(), lowRank);
+  // All values of a vector stand in one row, however the file shapes it.
   const int64_t fileRows = ref->shape.size() == 2 ? tensor.rows() : tensor.rows() * tensor.cols();
   cmf::RowsAttr rows;
   if (ref->first != 0 || ref->deinterleave != 0 || ref->take != 0 || fileRows != ref->shape[0])

@@ -28,6 +28,9 @@ public:
   /// The table of rotary frequencies, null where nothing rotates.
   cmf::RopeAttr rope(size_t table) const { return ropes_[table]; }
 
+  /// A number for the state of the next recurrent operation.
+  mlir::IntegerAttr nextState() { return number(states_++); }
+
   /// The weight's value, created where it is first needed; null when the model has none of that name.
   mlir::Value weight(const std::string& name);
   /// A whole linear layer: `name`.weight (or `weightName`) with `name`.bias if there is one.
@@ -43,6 +46,7 @@ private:
   mlir::Location loc_;
   mlir::SmallVector<cmf::RopeAttr> ropes_;
   llvm::StringMap<mlir::Value> values_;
+  int64_t states_ = 0;
 };
 
 } // namespace cortiq::compiler

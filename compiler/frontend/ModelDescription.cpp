@@ -26,14 +26,12 @@ Status addWeight(ModelDescription& model, const std::string& name, WeightRef wei
   std::vector<uint64_t> expected(weight.shape.begin(), weight.shape.end());
   if (fileRows)
     expected[0] = static_cast<uint64_t>(*fileRows);
-  // Some writers pad a shape with ones on the outside.
-  std::vector<uint64_t> found = tensor.shape;
-  while (found.size() > expected.size() && found.front() == 1)
-    found.erase(found.begin());
-  // And a matrix of one row may be stored as a vector.
-  if (expected.size() == 2 && expected[0] == 1 && found.size() == 1)
-    found.insert(found.begin(), 1);
-  if (found != expected)
+  // Some writers put dimensions of 1 around, or between, the others.
+  auto withoutOnes = [](std::vector<uint64_t> shape) {
+    std::erase(shape, uint64_t{1});
+    return shape;
+  };
+  if (withoutOnes(tensor.shape) != withoutOnes(expected))
     return invalid("tensor " + formats::quote(tensor.name) + " has shape " + formats::shape_text(tensor.shape) +
                    ", but the model's sizes ask for " + formats::shape_text(expected));
   if (StatusOr<const formats::Codec*> codec = formats::weight_codec(tensor); !codec.ok())

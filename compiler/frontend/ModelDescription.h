@@ -36,6 +36,11 @@ struct RopeTable {
 /// What brings tokens together in a layer. A mixer is one file in mixers/, and one row of its table.
 enum class Mixer {
   kAttention,
+  kGatedDelta,    ///< gated delta linear attention
+  kKda,           ///< Kimi delta attention
+  kShortConv,     ///< a convolution over time between two gates
+  kVmfPhase,      ///< linear attention on phases
+  kVmfPhaseDelta, ///< the same with the delta correction
 };
 
 /// What a layer does with each token by itself. One file in feed_forward/, and one row of its table.
@@ -55,6 +60,16 @@ struct RoutingDescription {
   double scale = 1;
   int64_t groups = 1;
   int64_t groupsUsed = 1;
+};
+
+/// Sizes of the linear attentions of a model, those that its kind has.
+struct LinearAttention {
+  int64_t keyHeads = 0, valueHeads = 0;
+  int64_t keyDim = 0, valueDim = 0;
+  int64_t phases = 0;
+  bool tiledHeads = false;          ///< value head h uses key head h % keyHeads, not h / (valueHeads / keyHeads)
+  bool decayRates = false;          ///< A_log holds -exp(A_log)
+  std::optional<double> decayBound; ///< lower bound of the log decay, in the models that have one
 };
 
 /// What differs from layer to layer.
@@ -89,6 +104,7 @@ struct ModelDescription {
   bool qkNormAfterRope = false;
   bool valueNorm = false; ///< weightless norm of every value head
 
+  LinearAttention linear;
   std::vector<RopeTable> ropes;
   std::vector<LayerDescription> layers;
   std::map<std::string, WeightRef> weights; ///< by canonical name
@@ -112,8 +128,8 @@ std::string layerName(int64_t layer, std::string_view suffix);
 Status addRope(ModelDescription& model, std::span<const double> frequencies, double magnitude);
 
 /// Adds `tensor` under `name` as a weight of `shape`; fails, naming both shapes, when the tensor is not `fileRows` (the
-/// weight's own rows when absent) x cols, and, naming its type, when it cannot be decoded. The tensor's trailing
-/// dimensions of 1 do not count.
+/// weight's own rows when absent) x cols, and, naming its type, when it cannot be decoded. Dimensions of 1 do
+/// not count.
 Status addWeight(ModelDescription& model, const std::string& name, WeightRef weight,
                  std::optional<int64_t> fileRows = std::nullopt);
 

@@ -64,4 +64,11 @@ FlatSymbolRefAttr KernelTables::cache(cmf::AttentionOp attention) {
   return FlatSymbolRefAttr::get(builder_.getContext(), name);
 }
 
+FlatSymbolRefAttr KernelTables::state(const cmf::RecurrentState& state) {
+  std::string name = freshName("state" + std::to_string(state.number));
+  builder_.create<kernel::StateOp>(builder_.getUnknownLoc(), builder_.getStringAttr(name),
+                                   builder_.getI64IntegerAttr(state.size));
+  return FlatSymbolRefAttr::get(builder_.getContext(), name);
+}
+
 } // namespace cortiq::compiler

@@ -23,6 +23,8 @@ public:
   mlir::FlatSymbolRefAttr rope(cmf::RopeAttr rope);
   /// A cache of its own for the layer of `attention`.
   mlir::FlatSymbolRefAttr cache(cmf::AttentionOp attention);
+  /// The entry of a recurrent operation's state.
+  mlir::FlatSymbolRefAttr state(const cmf::RecurrentState& state);
 
 private:
   mlir::FlatSymbolRefAttr addWeight(cmf::WeightOp weight, llvm::StringRef codec, kernel::Layout layout, float add);

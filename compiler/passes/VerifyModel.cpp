@@ -3,6 +3,8 @@
 #include "compiler/passes/Passes.h"
 #include "dialects/CMF/IR/CMF.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 namespace cortiq::compiler {
 #define GEN_PASS_DEF_CMFVERIFYMODEL
 #include "compiler/passes/Passes.h.inc"
@@ -48,6 +50,14 @@ LogicalResult verifyLayers(func::FuncOp forward, int64_t layers) {
   return success();
 }
 
+LogicalResult verifyStates(func::FuncOp forward) {
+  llvm::DenseSet<int64_t> seen;
+  for (Operation& op : forward.getBody().front())
+    if (const auto state = cmf::recurrentState(&op); state && !seen.insert(state->number).second)
+      return op.emitError() << "has state " << state->number << ", which an earlier operation has: each has its own";
+  return success();
+}
+
 struct Pass : impl::CmfVerifyModelBase<Pass> {
   void runOnOperation() override {
     if (failed(verify(getOperation())))
@@ -66,6 +76,8 @@ struct Pass : impl::CmfVerifyModelBase<Pass> {
     if (!forward)
       return module.emitError() << "has no function '@" << cmf::kForwardName << "'";
     if (failed(verifyForward(module, forward, *modelSize(module, model, "vocab"))))
+      return failure();
+    if (failed(verifyStates(forward)))
       return failure();
     return verifyLayers(forward, *modelSize(module, model, "layers"));
   }

@@ -57,6 +57,7 @@ struct StepContext {
   std::span<const float* const> rope_sin;
   /// 1 + index of a layer whose key or value does not fit the cache's type; 0 = none.
   std::atomic<uint32_t>* kv_overflow = nullptr;
+  std::span<float* const> states; ///< what recurrent operations carry from token to token
 };
 
 /// Tokens of the batch that a call works on, and how the work is to be cut.
@@ -96,6 +97,7 @@ struct ResolvedProgram {
   std::vector<Stage> stages;
   std::vector<KvShape> kv_layers;
   std::vector<RopeTableRef> rope_tables;
+  std::vector<uint64_t> states; ///< numbers of each recurrent state
   SlotRef logits;
   SlotRef input;            ///< slot 0; what run_vectors() fills when there is no embedding
   uint64_t arena_bytes = 0; ///< for max_batch tokens

@@ -304,6 +304,7 @@ Status resolve_program(LoadedArtifact& artifact, const ArtifactLoadOptions& opti
     out.input.present = false;
   out.kv_layers = std::move(facts.kv_layers);
   out.rope_tables = std::move(facts.rope_tables);
+  out.states = std::move(facts.states);
   out.embedding_rows = facts.embedding_rows;
   out.max_batch = resolver.max_batch;
   out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch;

@@ -3,6 +3,7 @@
 // The table of operations: what each op of the schema becomes. An operation lives in one file, which reads and checks
 // its FlatBuffer, and holds its code.
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -20,17 +21,27 @@ using CallList = std::vector<std::unique_ptr<Call>>;
 struct ProgramFacts {
   std::vector<KvShape> kv_layers;
   std::vector<RopeTableRef> rope_tables;
-  uint64_t embedding_rows = 0; ///< smallest of the program's embeddings; 0 = none
+  std::vector<uint64_t> states; ///< numbers of each recurrent state; 0 while no operation has taken it
+  uint64_t embedding_rows = 0;  ///< smallest of the program's embeddings; 0 = none
 };
+
+/// Makes recurrent state `index`, which must hold the product of `extents` numbers, that of the calling operation.
+StatusOr<uint32_t> take_state(const Resolver& resolver, ProgramFacts& facts, uint32_t index,
+                              std::initializer_list<uint64_t> extents, const char* what);
+/// Head counts and widths of a recurrent operation: none is 0 or beyond what models have.
+Status check_sizes(std::initializer_list<uint64_t> sizes, const char* what);
 
 using ResolveOp = Status (*)(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 
 Status resolve_add(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_attention(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_attention_prep(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_causal_conv(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_embed(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_gate(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_gated_delta(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_kda(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_logits(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_moe_combine(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
@@ -41,6 +52,8 @@ Status resolve_moe_plan(const artifact::Call& op, const Resolver& resolver, Prog
 Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_quantize(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_short_conv(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_vmf_phase(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 
 struct OpRow {
   artifact::Op op;

@@ -7,9 +7,12 @@ std::span<const OpRow> op_table() {
       {artifact::Op::AddOp, resolve_add},
       {artifact::Op::AttentionOp, resolve_attention},
       {artifact::Op::AttentionPrepOp, resolve_attention_prep},
+      {artifact::Op::CausalConvOp, resolve_causal_conv},
       {artifact::Op::EmbedOp, resolve_embed},
       {artifact::Op::GateOp, resolve_gate},
+      {artifact::Op::GatedDeltaOp, resolve_gated_delta},
       {artifact::Op::GluOp, resolve_glu},
+      {artifact::Op::KdaOp, resolve_kda},
       {artifact::Op::LogitsOp, resolve_logits},
       {artifact::Op::MatmulOp, resolve_matmul},
       {artifact::Op::MoeCombineOp, resolve_moe_combine},
@@ -20,6 +23,8 @@ std::span<const OpRow> op_table() {
       {artifact::Op::MoeRouteOp, resolve_moe_route},
       {artifact::Op::NormOp, resolve_norm},
       {artifact::Op::QuantizeOp, resolve_quantize},
+      {artifact::Op::ShortConvOp, resolve_short_conv},
+      {artifact::Op::VmfPhaseOp, resolve_vmf_phase},
   };
   return kTable;
 }

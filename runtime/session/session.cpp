@@ -11,6 +11,7 @@
 #include "runtime/cpu/limits.h"
 #include "runtime/executor/executor.h"
 #include "runtime/loader/load.h"
+#include "runtime/session/recurrent_memory.h"
 #include "runtime/session/reserved_memory.h"
 
 namespace cortiq::runtime {
@@ -70,10 +71,14 @@ public:
   void rewind(uint64_t position) override { position_ = std::min(position, position_); }
   unsigned threads() const override { return executor_.threads(); }
   KvType kv_type() const override { return kv_f16_ ? KvType::kF16 : KvType::kF32; }
-  uint64_t reserved_bytes() const override { return arena_.bytes() + kv_.bytes() + executor_.scratch_bytes(); }
+  uint64_t reserved_bytes() const override {
+    return arena_.bytes() + kv_.bytes() + recurrent_.reserved_bytes() + executor_.scratch_bytes();
+  }
 
   StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) override {
     CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
+    CORTIQ_RETURN_IF_ERROR(catch_up());
+    recurrent_.begin(position_, tokens.size());
     const uint64_t start = position_;
     if (all_logits)
       collected_.resize(tokens.size() * vocab());
@@ -84,6 +89,7 @@ public:
       const uint64_t heads = all_logits ? count : last ? 1 : 0;
       if (Status status = step(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
         position_ = start;
+        recurrent_.lose();
         return status;
       }
       if (all_logits)
@@ -94,6 +100,7 @@ public:
         logits = {program_.logits.f32(arena_.data(), count - 1), vocab()};
       done += count;
     }
+    recurrent_.commit(tokens);
     return all_logits ? std::span<const float>(collected_) : logits;
   }
 
@@ -108,7 +115,7 @@ public:
       std::memcpy(row, input.data() + t * program_.input.elements, program_.input.elements * sizeof(float));
       std::fill(row + program_.input.elements, row + (program_.input.elements + 15) / 16 * 16, 0.0f);
     }
-    position_ = 0;
+    position_ = recurrent_.restore(0);
     CORTIQ_RETURN_IF_ERROR(step({}, tokens, 0, tokens));
     collected_.resize(tokens * vocab());
     for (uint64_t t = 0; t < tokens; ++t)
@@ -153,7 +160,7 @@ private:
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)
       layers_.push_back({kv_.data() + offsets[i], kv_.data() + offsets[i + 1]});
-    return {};
+    return recurrent_.reserve(program_.states);
   }
 
   Status check_tokens(std::span<const uint32_t> tokens) const {
@@ -171,11 +178,30 @@ private:
     return {};
   }
 
+  // After a rewind, or a step that failed: recurrent states start again from the nearest copy, and the tokens from
+  // there to the present position run once more. Their keys and values are written again as they were.
+  Status catch_up() {
+    if (recurrent_.at(position_))
+      return {};
+    const uint64_t target = position_;
+    position_ = recurrent_.restore(target);
+    while (position_ < target) {
+      const uint64_t count = std::min(program_.max_batch, target - position_);
+      if (Status status = step(recurrent_.tokens().subspan(position_, count), count, count, 0); !status.ok()) {
+        position_ = target;
+        recurrent_.lose();
+        return status;
+      }
+    }
+    recurrent_.caught_up(target);
+    return {};
+  }
+
   Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
     rope_.fill(position_, count);
     kv_overflow_.store(0, std::memory_order_relaxed);
-    const StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,      kv_positions_,
-                              layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_};
+    const StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,       kv_positions_,
+                              layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
     executor_.step(context, count, head_first, head_count);
     if (const uint32_t layer = kv_overflow_.load(std::memory_order_relaxed); layer != 0)
       return unsupported(
@@ -193,6 +219,7 @@ private:
   uint64_t position_ = 0;
   ReservedMemory arena_, kv_;
   std::vector<KvLayerState> layers_;
+  RecurrentMemory recurrent_;
   RopeState rope_;
   std::atomic<uint32_t> kv_overflow_{0};
   std::vector<float> collected_; // logits of several positions, side by side

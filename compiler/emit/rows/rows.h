@@ -23,6 +23,7 @@ public:
   uint32_t weight(std::optional<llvm::StringRef> symbol) const { return index(weights_, symbol); }
   uint32_t cache(std::optional<llvm::StringRef> symbol) const { return index(caches_, symbol); }
   uint32_t rope(std::optional<llvm::StringRef> symbol) const { return index(ropes_, symbol); }
+  uint32_t state(std::optional<llvm::StringRef> symbol) const { return index(states_, symbol); }
   std::vector<uint32_t> kernels(mlir::ArrayAttr symbols) const;
 
 private:
@@ -32,7 +33,7 @@ private:
     return symbol ? numbers.lookup(*symbol) : kNone;
   }
 
-  Numbers weights_, kernels_, caches_, ropes_;
+  Numbers weights_, kernels_, caches_, ropes_, states_;
   llvm::DenseMap<mlir::Value, uint32_t> slots_;
 };
 
@@ -46,9 +47,12 @@ void fillRow(mlir::Operation* op, const ProgramNumbers& numbers, artifact::OpUni
 artifact::AddOpT rowOf(kernel::AddOp op, const ProgramNumbers& numbers);
 artifact::AttentionOpT rowOf(kernel::AttentionOp op, const ProgramNumbers& numbers);
 artifact::AttentionPrepOpT rowOf(kernel::AttentionPrepOp op, const ProgramNumbers& numbers);
+artifact::CausalConvOpT rowOf(kernel::CausalConvOp op, const ProgramNumbers& numbers);
 artifact::EmbedOpT rowOf(kernel::EmbedOp op, const ProgramNumbers& numbers);
 artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers);
+artifact::GatedDeltaOpT rowOf(kernel::GatedDeltaOp op, const ProgramNumbers& numbers);
 artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers);
+artifact::KdaOpT rowOf(kernel::KdaOp op, const ProgramNumbers& numbers);
 artifact::LogitsOpT rowOf(kernel::LogitsOp op, const ProgramNumbers& numbers);
 artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers);
 artifact::MoeCombineOpT rowOf(kernel::MoeCombineOp op, const ProgramNumbers& numbers);
@@ -59,5 +63,7 @@ artifact::MoePlanOpT rowOf(kernel::MoePlanOp op, const ProgramNumbers& numbers);
 artifact::MoeRouteOpT rowOf(kernel::MoeRouteOp op, const ProgramNumbers& numbers);
 artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers);
 artifact::QuantizeOpT rowOf(kernel::QuantizeOp op, const ProgramNumbers& numbers);
+artifact::ShortConvOpT rowOf(kernel::ShortConvOp op, const ProgramNumbers& numbers);
+artifact::VmfPhaseOpT rowOf(kernel::VmfPhaseOp op, const ProgramNumbers& numbers);
 
 } // namespace cortiq::compiler

@@ -20,9 +20,12 @@ constexpr Row kRows[] = {
     {"kernel.add", fill<kernel::AddOp>},
     {"kernel.attention", fill<kernel::AttentionOp>},
     {"kernel.attention_prep", fill<kernel::AttentionPrepOp>},
+    {"kernel.causal_conv", fill<kernel::CausalConvOp>},
     {"kernel.embed", fill<kernel::EmbedOp>},
     {"kernel.gate", fill<kernel::GateOp>},
+    {"kernel.gated_delta", fill<kernel::GatedDeltaOp>},
     {"kernel.glu", fill<kernel::GluOp>},
+    {"kernel.kda", fill<kernel::KdaOp>},
     {"kernel.logits", fill<kernel::LogitsOp>},
     {"kernel.matmul", fill<kernel::MatmulOp>},
     {"kernel.moe_combine", fill<kernel::MoeCombineOp>},
@@ -33,6 +36,8 @@ constexpr Row kRows[] = {
     {"kernel.moe_route", fill<kernel::MoeRouteOp>},
     {"kernel.norm", fill<kernel::NormOp>},
     {"kernel.quantize", fill<kernel::QuantizeOp>},
+    {"kernel.short_conv", fill<kernel::ShortConvOp>},
+    {"kernel.vmf_phase", fill<kernel::VmfPhaseOp>},
 };
 
 template <class Op>
@@ -48,6 +53,7 @@ ProgramNumbers::ProgramNumbers(ModuleOp module) {
   number<kernel::DefineOp>(module, kernels_);
   number<kernel::KvLayerOp>(module, caches_);
   number<kernel::RopeTableOp>(module, ropes_);
+  number<kernel::StateOp>(module, states_);
 }
 
 std::vector<uint32_t> ProgramNumbers::kernels(ArrayAttr symbols) const {

@@ -12,5 +12,9 @@ using BuildMixer = mlir::Value (*)(GraphBuilder& graph, int64_t index, const Lay
 BuildMixer mixerBuilder(Mixer mixer);
 
 mlir::Value buildAttention(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
+mlir::Value buildGatedDelta(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
+mlir::Value buildKda(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
+mlir::Value buildShortConv(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
+mlir::Value buildVmfPhase(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
 
 } // namespace cortiq::compiler

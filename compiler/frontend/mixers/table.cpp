@@ -10,7 +10,8 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {Mixer::kAttention, buildAttention},
+    {Mixer::kAttention, buildAttention}, {Mixer::kGatedDelta, buildGatedDelta}, {Mixer::kKda, buildKda},
+    {Mixer::kShortConv, buildShortConv}, {Mixer::kVmfPhase, buildVmfPhase},     {Mixer::kVmfPhaseDelta, buildVmfPhase},
 };
 
 } // namespace

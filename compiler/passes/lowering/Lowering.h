@@ -111,20 +111,25 @@ const OpLowering* findLowering(mlir::Operation* op);
 mlir::LogicalResult lowerAdd(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerAddRmsNorm(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerAttention(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerCausalConv(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerEmbed(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerFusedMatmul(mlir::Operation* op, Lowering& lowering);
 void fusedMatmulForms(mlir::OpOperand& use, Forms& forms);
 mlir::LogicalResult lowerFusedMoe(mlir::Operation* op, Lowering& lowering);
 void fusedMoeForms(mlir::OpOperand& use, Forms& forms);
-mlir::LogicalResult lowerUnfusedMoe(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGate(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerGatedDelta(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGlu(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerKda(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerReturn(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRmsNorm(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRope(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerScale(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerShortConv(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerSoftcap(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerUnfused(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerUnfusedMoe(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerVmfPhase(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerWeight(mlir::Operation* op, Lowering& lowering);
 
 } // namespace cortiq::compiler

@@ -24,7 +24,8 @@
 
 namespace cortiq::cmf {
 
-/// What `cmf.attention` reads and writes: the cached keys and values of one sequence.
+/// What attention and the recurrent operations read and write: the cached keys and values and the recurrent states of
+/// one sequence.
 struct SequenceState : mlir::SideEffects::Resource::Base<SequenceState> {
   llvm::StringRef getName() final { return "cmf.sequence_state"; }
 };
@@ -40,3 +41,16 @@ inline constexpr llvm::StringLiteral kForwardName = "forward";
 
 #define GET_OP_CLASSES
 #include "dialects/CMF/IR/CMFOps.h.inc"
+
+namespace cortiq::cmf {
+
+/// What a recurrent operation carries from token to token.
+struct RecurrentState {
+  int64_t number; ///< of its own in the module
+  int64_t size;   ///< numbers (f32)
+};
+
+/// The state of a recurrent operation; nothing for any other.
+std::optional<RecurrentState> recurrentState(mlir::Operation* op);
+
+} // namespace cortiq::cmf

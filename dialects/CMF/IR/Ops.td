@@ -317,5 +317,6 @@ def CMF_SoftcapOp : CMF_SameTypeOp<"softcap", ["x"]> {
 
 include "dialects/CMF/IR/GateOps.td"
 include "dialects/CMF/IR/MoeOps.td"
+include "dialects/CMF/IR/RecurrentOps.td"
 
 #endif

@@ -16,6 +16,11 @@ StatusOr<std::shared_ptr<const std::vector<float>>> WeightCache::decoded(WeightO
   return shared;
 }
 
+std::vector<float>& Frame::recurrent(mlir::Operation* op) {
+  const RecurrentState state = *recurrentState(op);
+  return memory_.recurrent.try_emplace(state.number, state.size).first->second;
+}
+
 void Frame::keepLastToken() {
   const int64_t tokens = static_cast<int64_t>(ids.size());
   for (auto& [value, array] : values_) {

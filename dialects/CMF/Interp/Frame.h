@@ -27,6 +27,12 @@ struct LayerCache {
   std::vector<std::vector<float>> keys, values;
 };
 
+/// What a sequence has left behind.
+struct SequenceMemory {
+  std::map<int64_t, LayerCache> caches;            ///< by layer
+  std::map<int64_t, std::vector<float>> recurrent; ///< by a recurrent operation's state number
+};
+
 /// Decoded weights, kept up to a number of bytes.
 class WeightCache {
 public:
@@ -44,8 +50,8 @@ private:
 /// One run of @forward.
 class Frame {
 public:
-  Frame(WeightCache& weights, std::map<int64_t, LayerCache>& caches, uint64_t position)
-      : weights_(weights), caches_(caches), position_(position) {}
+  Frame(WeightCache& weights, SequenceMemory& memory, uint64_t position)
+      : weights_(weights), memory_(memory), position_(position) {}
 
   const Array& value(mlir::Value v) const { return values_.find(v)->second; }
   void set(mlir::Value v, Array array) { values_[v] = std::move(array); }
@@ -53,7 +59,9 @@ public:
   std::vector<uint32_t> ids;
   /// Position of the batch's first token.
   uint64_t position() const { return position_; }
-  LayerCache& cache(int64_t layer) { return caches_[layer]; }
+  LayerCache& cache(int64_t layer) { return memory_.caches[layer]; }
+  /// The state of a recurrent operation, zeros at the start of a sequence.
+  std::vector<float>& recurrent(mlir::Operation* op);
 
   /// The values of a weight operand.
   StatusOr<std::shared_ptr<const std::vector<float>>> weight(mlir::Value v) {
@@ -68,7 +76,7 @@ public:
 
 private:
   WeightCache& weights_;
-  std::map<int64_t, LayerCache>& caches_;
+  SequenceMemory& memory_;
   uint64_t position_;
   llvm::DenseMap<mlir::Value, Array> values_;
 };

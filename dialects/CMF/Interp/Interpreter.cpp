@@ -17,16 +17,20 @@ struct Interpreter::State {
   State(WeightSource& weights, uint64_t cacheBytes) : weights(weights, cacheBytes) {}
 
   std::vector<Step> steps;
-  size_t lastAttention = 0; ///< step after which tokens no longer meet; the step count when there is none
+  size_t lastState = 0;   ///< step after which tokens no longer meet; the step count when there is none
+  bool recurrent = false; ///< some state cannot go back
   Value ids, logits;
   uint64_t vocab = 0, trainedContext = 0, position = 0;
   WeightCache weights;
-  std::map<int64_t, LayerCache> caches;
+  SequenceMemory memory;
+  std::vector<uint32_t> held; ///< the sequence's tokens, kept where a state cannot go back
+  bool stale = false;         ///< the memory is not that of `position`, but empty
   Array result;
 
   Status plan(func::FuncOp forward);
   StatusOr<Array> run(std::span<const uint32_t> tokens, bool allLogits);
   void truncate(uint64_t length);
+  Status catchUp();
 };
 
 Interpreter::Interpreter(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -62,12 +66,13 @@ Status Interpreter::State::plan(func::FuncOp forward) {
   logits = body.getTerminator()->getOperand(0);
   // A value dies with the last step that reads it.
   llvm::DenseMap<Value, size_t> lastRead;
-  lastAttention = steps.size();
+  lastState = steps.size();
   for (size_t i = 0; i < steps.size(); ++i) {
     for (Value operand : steps[i].op->getOperands())
       lastRead[operand] = i;
-    if (isa<AttentionOp>(steps[i].op))
-      lastAttention = i;
+    if (!isMemoryEffectFree(steps[i].op))
+      lastState = i;
+    recurrent = recurrent || recurrentState(steps[i].op);
   }
   for (auto [value, step] : lastRead)
     if (value != logits)
@@ -76,14 +81,15 @@ Status Interpreter::State::plan(func::FuncOp forward) {
 }
 
 StatusOr<Array> Interpreter::State::run(std::span<const uint32_t> tokens, bool allLogits) {
-  Frame frame(weights, caches, position);
+  Frame frame(weights, memory, position);
   frame.ids.assign(tokens.begin(), tokens.end());
   for (size_t i = 0; i < steps.size(); ++i) {
     CORTIQ_RETURN_IF_ERROR(steps[i].reference(steps[i].op, frame));
     for (Value value : steps[i].dead)
       frame.drop(value);
-    // Only attention lets tokens meet: behind the last one the rows of all but the asked-for token are idle work.
-    if (i == lastAttention && !allLogits)
+    // Only operations with a state let tokens meet: behind the last one the rows of all but the asked-for token are
+    // idle work.
+    if (i == lastState && !allLogits)
       frame.keepLastToken();
   }
   Array out = frame.value(logits);
@@ -95,11 +101,31 @@ StatusOr<Array> Interpreter::State::run(std::span<const uint32_t> tokens, bool a
 }
 
 void Interpreter::State::truncate(uint64_t length) {
-  for (auto& [layer, cache] : caches) {
+  position = length;
+  if (recurrent) {
+    held.resize(length);
+    memory = {};
+    stale = length != 0;
+    return;
+  }
+  for (auto& [layer, cache] : memory.caches) {
     cache.keys.resize(std::min<size_t>(cache.keys.size(), length));
     cache.values.resize(std::min<size_t>(cache.values.size(), length));
   }
-  position = length;
+}
+
+// A recurrent state is reached from the beginning only: what was kept runs again.
+Status Interpreter::State::catchUp() {
+  if (!stale)
+    return {};
+  const uint64_t target = position;
+  position = 0;
+  const Status status = run(held, /*allLogits=*/false).status();
+  position = target;
+  if (!status.ok())
+    memory = {};
+  stale = !status.ok();
+  return status;
 }
 
 StatusOr<Interpreter> Interpreter::create(ModuleOp module, WeightSource& weights, InterpreterOptions options) {
@@ -123,6 +149,7 @@ StatusOr<std::span<const float>> Interpreter::forward(std::span<const uint32_t> 
   for (uint32_t id : tokens)
     if (id >= state.vocab)
       return invalid("token " + std::to_string(id) + " is beyond the vocabulary of " + std::to_string(state.vocab));
+  CORTIQ_RETURN_IF_ERROR(state.catchUp());
   const uint64_t before = state.position;
   StatusOr<Array> logits = state.run(tokens, allLogits);
   if (!logits.ok()) {
@@ -131,6 +158,8 @@ StatusOr<std::span<const float>> Interpreter::forward(std::span<const uint32_t> 
   }
   state.result = *std::move(logits);
   state.position = before + tokens.size();
+  if (state.recurrent)
+    state.held.insert(state.held.end(), tokens.begin(), tokens.end());
   return std::span<const float>(state.result.data);
 }
 

@@ -35,5 +35,11 @@ Status referenceGlu(mlir::Operation* op, Frame& frame);
 Status referenceAdd(mlir::Operation* op, Frame& frame);
 Status referenceScale(mlir::Operation* op, Frame& frame);
 Status referenceSoftcap(mlir::Operation* op, Frame& frame);
+// Recurrent.cpp
+Status referenceCausalConv(mlir::Operation* op, Frame& frame);
+Status referenceShortConv(mlir::Operation* op, Frame& frame);
+Status referenceGatedDelta(mlir::Operation* op, Frame& frame);
+Status referenceKda(mlir::Operation* op, Frame& frame);
+Status referenceVmfPhase(mlir::Operation* op, Frame& frame);
 
 } // namespace cortiq::cmf

@@ -349,5 +349,6 @@ def Kernel_AddOp : Kernel_StageMember<"add", [AllTypesMatch<["a", "b", "out"]>]>
 
 include "GateOps.td"
 include "MoeOps.td"
+include "RecurrentOps.td"
 
 #endif

@@ -67,3 +67,17 @@ module attributes {cmf.model = {architecture = "llama", hidden = 8, layers = 1, 
     return %b : tensor<?x8xf32>
   }
 }
+
+// -----
+
+module attributes {cmf.model = {architecture = "lfm2", hidden = 8, layers = 1, vocab = 8, trained_context = 64}} {
+  func.func @forward(%ids: tensor<?xi32>) -> tensor<?x8xf32> {
+    %w = cmf.weight "w" : !cmf.weight<8x8, f32>
+    %t = cmf.weight "t" : !cmf.weight<8x3, f32>
+    %h = cmf.embed %ids, %w : tensor<?xi32>, !cmf.weight<8x8, f32>
+    %a = cmf.causal_conv %h, %t {state = 2 : i64} : tensor<?x8xf32>, !cmf.weight<8x3, f32>
+    // expected-error @below {{has state 2, which an earlier operation has: each has its own}}
+    %b = cmf.causal_conv %a, %t {state = 2 : i64} : tensor<?x8xf32>, !cmf.weight<8x3, f32>
+    return %b : tensor<?x8xf32>
+  }
+}
