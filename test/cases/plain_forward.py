@@ -2,6 +2,7 @@
 import math
 import struct
 
+import tiny_mixers
 import tiny_models
 
 FORMATS = {"f32": "f", "f16": "e"}
@@ -47,6 +48,8 @@ class Forward:
         self.shape, self.w = case.shape, weights(case)
         self.keys = [[] for _ in range(case.shape.layers)]
         self.values = [[] for _ in range(case.shape.layers)]
+        self.mixers = [mixer(self.w, f"model.layers.{i}.") if (mixer := tiny_mixers.of(case.arch, i)) else None
+                       for i in range(case.shape.layers)]
 
     def project(self, x, name):
         bias = self.w.get(name + ".bias")
@@ -61,6 +64,10 @@ class Forward:
         weight = self.w.get(f"{layer}self_attn.{part}_norm.weight")
         split = [norm(h, weight) for h in split] if weight else split
         return split if part == "v" else [rotate(h, position) for h in split]
+
+    def mix(self, x, index, layer):
+        mixer = self.mixers[index]
+        return mixer.step(self.project, x) if mixer else self.attend(x, index, layer)
 
     def attend(self, x, index, layer):
         keys, values = self.keys[index], self.values[index]
@@ -84,7 +91,7 @@ class Forward:
         x = list(self.w["model.embed_tokens.weight"][token])
         for i in range(self.shape.layers):
             layer = f"model.layers.{i}."
-            x = [a + b for a, b in zip(x, self.attend(norm(x, self.w[layer + "input_layernorm.weight"]), i, layer))]
+            x = [a + b for a, b in zip(x, self.mix(norm(x, self.w[layer + "input_layernorm.weight"]), i, layer))]
             x = [a + b for a, b in zip(x, self.feed(norm(x, self.w[layer + "post_attention_layernorm.weight"]), layer))]
         x = norm(x, self.w["model.norm.weight"])
         head = self.w.get("lm_head.weight", self.w["model.embed_tokens.weight"])

@@ -7,6 +7,7 @@ Usage: tiny_models.py DIR [--filter REGEX]     writes DIR/NAME.cmf and DIR/NAME.
 Every case is one row of CASES. The same (name, seed) gives the same bytes on every machine.
 """
 import argparse
+import math
 import os
 import random
 import re
@@ -15,6 +16,7 @@ import zlib
 from dataclasses import dataclass
 
 import packing
+import tiny_mixers
 import tiny_tokenizer
 from containers import write_cmf, write_gguf
 
@@ -41,7 +43,7 @@ BY256 = Shape(hidden=256, ffn=512, heads=8, kv_heads=2, head_dim=32)
 
 @dataclass(frozen=True)
 class Case:
-    arch: str          # llama, qwen2, qwen3
+    arch: str          # llama, qwen2, qwen3, or a name of tiny_mixers
     container: str     # cmf, gguf
     codecs: tuple      # matrices take them in turn
     shape: Shape
@@ -79,6 +81,13 @@ CASES = [
     # Parts of one fused product in different codecs.
     Case("qwen3", "cmf", ("q4tp", "q8_row", "f16", "q4_tiled", "q8_2f", "q4_block", "bf16"), BY32, label="mixed"),
     Case("llama", "gguf", ("q4_k", "q6_k", "q8_0", "q5_k", "q4_1", "f16", "iq4_nl"), BY256, label="mixed"),
+    # Layers with recurrent state.
+    Case("lfm2", "cmf", ("f32",), ODD),
+    Case("gated_delta", "cmf", ("f16",), ODD),
+    Case("kda", "cmf", ("f32",), ODD),
+    Case("kda_bounded", "cmf", ("f16",), ODD),
+    Case("vmf_phase", "cmf", ("f32",), ODD),
+    Case("vmf_phase_delta", "cmf", ("f16",), ODD),
     # The same model in both containers: the logits have to be equal.
     Case("llama", "cmf", ("f16",), BY32, label="twin"),
     Case("llama", "gguf", ("f16",), BY32, label="twin"),
@@ -110,10 +119,14 @@ def matrices(case):
     yield "model.embed_tokens.weight", tiny_tokenizer.VOCAB, s.hidden
     for i in range(s.layers):
         p = f"model.layers.{i}."
-        yield p + "self_attn.q_proj.weight", s.heads * s.head_dim, s.hidden
-        yield p + "self_attn.k_proj.weight", s.kv_heads * s.head_dim, s.hidden
-        yield p + "self_attn.v_proj.weight", s.kv_heads * s.head_dim, s.hidden
-        yield p + "self_attn.o_proj.weight", s.hidden, s.heads * s.head_dim
+        if mixer := tiny_mixers.of(case.arch, i):
+            for suffix, rows, cols in mixer.matrices(s.hidden):
+                yield p + suffix, rows, cols
+        else:
+            yield p + "self_attn.q_proj.weight", s.heads * s.head_dim, s.hidden
+            yield p + "self_attn.k_proj.weight", s.kv_heads * s.head_dim, s.hidden
+            yield p + "self_attn.v_proj.weight", s.kv_heads * s.head_dim, s.hidden
+            yield p + "self_attn.o_proj.weight", s.hidden, s.heads * s.head_dim
         yield p + "mlp.gate_proj.weight", s.ffn, s.hidden
         yield p + "mlp.up_proj.weight", s.ffn, s.hidden
         yield p + "mlp.down_proj.weight", s.hidden, s.ffn
@@ -122,12 +135,15 @@ def matrices(case):
 
 
 def vectors(case):
-    """(canonical name, length, mean) of every norm and bias."""
+    """(canonical name, length or shape, mean) of every norm, bias and list of taps."""
     s = case.shape
     for i in range(s.layers):
         p = f"model.layers.{i}."
         yield p + "input_layernorm.weight", s.hidden, 1.0
         yield p + "post_attention_layernorm.weight", s.hidden, 1.0
+        if mixer := tiny_mixers.of(case.arch, i):
+            for suffix, length, mean in mixer.vectors(s.hidden):
+                yield p + suffix, length, mean
         if case.arch == "qwen2":
             yield p + "self_attn.q_proj.bias", s.heads * s.head_dim, 0.0
             yield p + "self_attn.k_proj.bias", s.kv_heads * s.head_dim, 0.0
@@ -149,7 +165,9 @@ def tensors(case):
         yield name, codec, (rows, cols), table[codec][2](stream(name), rows, cols, spread)
     for name, length, mean in vectors(case):
         rng = stream(name)
-        yield name, "f32", (length,), packing.struct.pack(f"<{length}f", *(rng.gauss(mean, 0.2) for _ in range(length)))
+        shape = length if isinstance(length, tuple) else (length,)
+        values = [rng.gauss(mean, 0.2) for _ in range(math.prod(shape))]
+        yield name, "f32", shape, packing.struct.pack(f"<{len(values)}f", *values)
 
 
 def gguf_name(name):
@@ -176,9 +194,9 @@ def write_as_cmf(case, path):
         "arch": {
             "arch_name": case.arch, "hidden_size": s.hidden, "intermediate_size": s.ffn, "num_layers": s.layers,
             "num_attention_heads": s.heads, "num_kv_heads": s.kv_heads, "head_dim": s.head_dim,
-            "vocab_size": tiny_tokenizer.VOCAB, "layer_types": ["FullAttention"] * s.layers, "rms_norm_eps": NORM_EPS,
+            "vocab_size": tiny_tokenizer.VOCAB, "layer_types": [m.layer_type if (m := tiny_mixers.of(case.arch, i)) else "FullAttention" for i in range(s.layers)], "rms_norm_eps": NORM_EPS,
             "norm_style": "qwen", "rope_theta": ROPE_BASE, "tie_word_embeddings": case.tied,
-            "max_position_embeddings": CONTEXT,
+            "max_position_embeddings": CONTEXT, **(m.arch if (m := tiny_mixers.of(case.arch, 0)) else {}),
         },
         "tokenizer_config": tiny_tokenizer.cmf_config(),
     }
