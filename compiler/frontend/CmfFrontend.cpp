@@ -270,22 +270,35 @@ private:
                           {name("k_proj"), layer.kvHeads * layer.headDim},
                           {name("v_proj"), layer.kvHeads * layer.vDim}};
     CORTIQ_ASSIGN_OR_RETURN(const Tensor* q, require(parts[0].name + ".weight"));
-    if (q->shape.size() == 2 && q->shape[0] == 2 * static_cast<uint64_t>(parts[0].rows))
-      return unsupported("tensor " + formats::quote(q->name) +
-                         " holds a gate beside its queries, which this compiler does not build");
+    const bool gated = q->shape.size() == 2 && q->shape[0] == 2 * static_cast<uint64_t>(parts[0].rows);
+    if (gated && layer.vDim != layer.headDim)
+      return invalid("tensor " + formats::quote(q->name) + " holds a gate beside its queries, but values have " +
+                     std::to_string(layer.vDim) + " features for heads of " + std::to_string(layer.headDim));
     bool biased = true;
     for (const Part& part : parts) {
-      CORTIQ_RETURN_IF_ERROR(matrix(part.name + ".weight", part.rows, model_.hidden));
+      CORTIQ_RETURN_IF_ERROR(gated && &part == parts ? gatedQueries(part.name, ".weight", layer)
+                                                     : matrix(part.name + ".weight", part.rows, model_.hidden));
       biased = biased && file_.find(part.name + ".bias");
     }
     // Used only when all three exist (specification 3.1).
     if (biased)
       for (const Part& part : parts)
-        CORTIQ_RETURN_IF_ERROR(vector(part.name + ".bias", part.rows));
+        CORTIQ_RETURN_IF_ERROR(gated && &part == parts ? gatedQueries(part.name, ".bias", layer)
+                                                       : vector(part.name + ".bias", part.rows));
     CORTIQ_RETURN_IF_ERROR(optionalVector(name("q_norm.weight"), layer.headDim));
     CORTIQ_RETURN_IF_ERROR(optionalVector(name("k_norm.weight"), layer.headDim));
     CORTIQ_RETURN_IF_ERROR(describeSinks(i, layer.heads));
     return matrix(name("o_proj.weight"), model_.hidden, layer.heads * layer.vDim);
+  }
+
+  // Each head has its query rows, then as many of its gate.
+  Status gatedQueries(const std::string& stem, const std::string& kind, const LayerDescription& layer) {
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(stem + kind));
+    const int64_t head = layer.headDim, rows = layer.heads * head;
+    const std::vector<int64_t> shape =
+        kind == ".weight" ? std::vector<int64_t>{rows, model_.hidden} : std::vector<int64_t>{rows};
+    CORTIQ_RETURN_IF_ERROR(addWeight(model_, stem + kind, {tensor, shape, 0, 0, head, 2 * head}, 2 * rows));
+    return addWeight(model_, stem + ".gate" + kind, {tensor, shape, head, 0, head, 2 * head}, 2 * rows);
   }
 
   Status describeSinks(int64_t i, int64_t heads) {

@@ -64,10 +64,9 @@ StatusOr<int64_t> GgufReader::headSize(std::string_view suffix) const {
 
 Status GgufReader::readShortConv(int64_t index) {
   auto canonical = [&](const char* word) { return layerName(index, std::string("short_conv.") + word + ".weight"); };
-  CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "shortconv.in_proj.weight"), canonical("in_proj"), 3 * model_.hidden,
-                                model_.hidden));
   CORTIQ_RETURN_IF_ERROR(
-      matrix(blockName(index, "shortconv.conv.weight"), canonical("conv"), model_.hidden, taps_));
+      matrix(blockName(index, "shortconv.in_proj.weight"), canonical("in_proj"), 3 * model_.hidden, model_.hidden));
+  CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "shortconv.conv.weight"), canonical("conv"), model_.hidden, taps_));
   return matrix(blockName(index, "shortconv.out_proj.weight"), canonical("out_proj"), model_.hidden, model_.hidden);
 }
 
@@ -86,14 +85,14 @@ Status GgufReader::readGatedDelta(int64_t index) {
     // For each key head, the b rows of its value heads, then their a rows.
     const int64_t shared = sizes.valueHeads / sizes.keyHeads;
     for (const auto& [word, first] : {std::pair("in_proj_b.weight", int64_t{0}), std::pair("in_proj_a.weight", shared)})
-      CORTIQ_RETURN_IF_ERROR(addWeight(
-          model_, canonical(word), {both, {sizes.valueHeads, model_.hidden}, first, 0, shared, 2 * shared},
-          2 * sizes.valueHeads));
+      CORTIQ_RETURN_IF_ERROR(addWeight(model_, canonical(word),
+                                       {both, {sizes.valueHeads, model_.hidden}, first, 0, shared, 2 * shared},
+                                       2 * sizes.valueHeads));
   } else {
-    CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "ssm_beta.weight"), canonical("in_proj_b.weight"),
-                                  sizes.valueHeads, model_.hidden));
-    CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "ssm_alpha.weight"), canonical("in_proj_a.weight"),
-                                  sizes.valueHeads, model_.hidden));
+    CORTIQ_RETURN_IF_ERROR(
+        matrix(blockName(index, "ssm_beta.weight"), canonical("in_proj_b.weight"), sizes.valueHeads, model_.hidden));
+    CORTIQ_RETURN_IF_ERROR(
+        matrix(blockName(index, "ssm_alpha.weight"), canonical("in_proj_a.weight"), sizes.valueHeads, model_.hidden));
   }
   CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "ssm_conv1d.weight"), canonical("conv1d.weight"), all, taps_));
   CORTIQ_RETURN_IF_ERROR(vector(blockName(index, "ssm_a"), canonical("A_log"), sizes.valueHeads));

@@ -1,5 +1,5 @@
-// lfm2: attention layers among convolutions over time, which have no key/value heads. The final norm bears the name of an
-// embedding's.
+// lfm2: attention layers among convolutions over time, which have no key/value heads. The final norm bears the name of
+// an embedding's.
 
 #include "compiler/frontend/arch/Architecture.h"
 

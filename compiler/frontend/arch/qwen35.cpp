@@ -1,5 +1,5 @@
-// qwen35: gated delta layers, whose value heads are stored tiled over the key heads, and attention with a gate beside its
-// queries.
+// qwen35: gated delta layers, whose value heads are stored tiled over the key heads, and attention with a gate beside
+// its queries.
 
 #include "compiler/frontend/arch/Architecture.h"
 

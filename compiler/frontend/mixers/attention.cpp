@@ -34,6 +34,10 @@ Value buildAttention(GraphBuilder& graph, int64_t index, const LayerDescription&
       graph.number(layer.heads), graph.number(layer.kvHeads), graph.number(layer.headDim), graph.number(layer.vDim),
       graph.real(model.attentionScale), layer.window ? graph.number(*layer.window) : IntegerAttr(),
       model.attentionSoftcap != 0 ? graph.real(model.attentionSoftcap) : FloatAttr());
+  // A gate beside the queries.
+  if (model.find(name("q_proj.gate.weight")))
+    mixed = graph.create<cmf::GateOp>(mixed, graph.linear(x, name("q_proj.gate")),
+                                      cmf::GateFunctionAttr::get(graph.ops().getContext(), cmf::GateFunction::sigmoid));
   return graph.linear(mixed, name("o_proj"));
 }
 

@@ -1,38 +1,41 @@
-#include "dialects/Kernel/IR/KernelDialect.h"
+#include "dialects/Kernel/IR/OpChecks.h"
 
 using namespace mlir;
 
 namespace cortiq::kernel {
 namespace {
 
-LogicalResult checkBuffers(Operation* op, ArrayRef<std::pair<Value, uint64_t>> buffers) {
-  for (auto [number, entry] : llvm::enumerate(buffers)) {
-    auto [value, elements] = entry;
-    if (value && cast<BufferType>(value.getType()).getElements() != static_cast<int64_t>(elements))
-      return op->emitOpError() << "has " << cast<BufferType>(value.getType()).getElements() << " elements in buffer "
-                               << number << ", its sizes ask for " << elements;
-  }
+struct Buffer {
+  Value value; ///< may be null
+  uint64_t elements;
+  StringRef what;
+};
+
+LogicalResult checkBuffers(Operation* op, ArrayRef<Buffer> buffers) {
+  for (const Buffer& buffer : buffers)
+    if (buffer.value && failed(checkBuffer(op, buffer.value, buffer.elements, buffer.what)))
+      return failure();
   return success();
 }
 
-LogicalResult checkState(Operation* op, SymbolTableCollection& tables, FlatSymbolRefAttr ref, uint64_t elements) {
-  auto state = tables.lookupNearestSymbolFrom<StateOp>(op->getParentOfType<ModuleOp>(), ref);
-  if (!state)
-    return op->emitOpError() << "names " << ref << ", which is no state of this module";
-  if (state.getElements() != elements)
-    return op->emitOpError() << "keeps " << elements << " numbers, but its state " << ref << " holds "
-                             << state.getElements();
-  return success();
-}
+struct Vector {
+  FlatSymbolRefAttr ref;
+  uint64_t elements;
+  StringRef what;
+};
 
-LogicalResult checkVector(Operation* op, SymbolTableCollection& tables, FlatSymbolRefAttr ref, uint64_t elements) {
-  auto weight = tables.lookupNearestSymbolFrom<WeightOp>(op->getParentOfType<ModuleOp>(), ref);
-  if (!weight)
-    return op->emitOpError() << "names " << ref << ", which is no weight of this module";
-  if (weight.getCodec() != "f32" || weight.getLayout() != Layout::verbatim ||
-      weight.getRows() * weight.getCols() != elements)
-    return op->emitOpError() << "needs " << elements << " plain f32 values, but " << ref << " is " << weight.getCodec()
-                             << " with " << weight.getRows() << " x " << weight.getCols();
+// The vectors of an operation, and its state.
+LogicalResult checkTables(Operation* op, SymbolTableCollection& tables, ArrayRef<Vector> vectors,
+                          FlatSymbolRefAttr stateRef, uint64_t elements) {
+  for (const Vector& vector : vectors)
+    if (failed(checkVector(op, tables, vector.ref, vector.elements, vector.what)))
+      return failure();
+  FailureOr<StateOp> state = lookUp<StateOp>(op, tables, stateRef, "state");
+  if (failed(state))
+    return failure();
+  if (state->getElements() != elements)
+    return op->emitOpError() << "keeps " << elements << " numbers, but its state " << stateRef << " holds "
+                             << state->getElements();
   return success();
 }
 
@@ -43,21 +46,21 @@ uint64_t elementsOf(Value buffer) {
 } // namespace
 
 LogicalResult CausalConvOp::verify() {
-  return checkBuffers(*this, {{getInput(), elementsOf(getOut())}});
+  return checkBuffers(*this, {{getInput(), elementsOf(getOut()), "the input"}});
 }
 LogicalResult CausalConvOp::verifySymbolUses(SymbolTableCollection& tables) {
   const uint64_t channels = elementsOf(getOut());
-  return success(succeeded(checkVector(*this, tables, getWeightAttr(), channels * getTaps())) &&
-                 succeeded(checkState(*this, tables, getStateAttr(), channels * (getTaps() - 1))));
+  return checkTables(*this, tables, {{getWeightAttr(), channels * getTaps(), "the taps"}}, getStateAttr(),
+                     channels * (getTaps() - 1));
 }
 
 LogicalResult ShortConvOp::verify() {
-  return checkBuffers(*this, {{getInput(), 3 * elementsOf(getOut())}});
+  return checkBuffers(*this, {{getInput(), 3 * elementsOf(getOut()), "the input"}});
 }
 LogicalResult ShortConvOp::verifySymbolUses(SymbolTableCollection& tables) {
   const uint64_t channels = elementsOf(getOut());
-  return success(succeeded(checkVector(*this, tables, getWeightAttr(), channels * getTaps())) &&
-                 succeeded(checkState(*this, tables, getStateAttr(), channels * (getTaps() - 1))));
+  return checkTables(*this, tables, {{getWeightAttr(), channels * getTaps(), "the taps"}}, getStateAttr(),
+                     channels * (getTaps() - 1));
 }
 
 LogicalResult GatedDeltaOp::verify() {
@@ -65,51 +68,58 @@ LogicalResult GatedDeltaOp::verify() {
   if (getValueHeads() % getKeyHeads() != 0)
     return emitOpError() << "cannot share " << getKeyHeads() << " key heads between " << getValueHeads()
                          << " value heads";
-  return checkBuffers(*this, {{getQkv(), 2 * getKeyHeads() * getKeyDim() + values},
-                              {getZ(), values},
-                              {getA(), getValueHeads()},
-                              {getB(), getValueHeads()},
-                              {getOut(), values}});
+  return checkBuffers(*this, {{getQkv(), 2 * getKeyHeads() * getKeyDim() + values, "qkv"},
+                              {getZ(), values, "z"},
+                              {getA(), getValueHeads(), "a"},
+                              {getB(), getValueHeads(), "b"},
+                              {getOut(), values, "the output"}});
 }
 LogicalResult GatedDeltaOp::verifySymbolUses(SymbolTableCollection& tables) {
-  return success(succeeded(checkVector(*this, tables, getDecayAttr(), getValueHeads())) &&
-                 succeeded(checkVector(*this, tables, getDtBiasAttr(), getValueHeads())) &&
-                 succeeded(checkVector(*this, tables, getNormAttr(), getValueDim())) &&
-                 succeeded(checkState(*this, tables, getStateAttr(), getValueHeads() * getKeyDim() * getValueDim())));
+  return checkTables(*this, tables,
+                     {{getDecayAttr(), getValueHeads(), "the decay"},
+                      {getDtBiasAttr(), getValueHeads(), "dt_bias"},
+                      {getNormAttr(), getValueDim(), "the norm"}},
+                     getStateAttr(), getValueHeads() * getKeyDim() * getValueDim());
 }
 
 LogicalResult KdaOp::verify() {
   const uint64_t keys = getHeads() * getKeyDim(), values = getHeads() * getValueDim();
-  return checkBuffers(*this, {{getQ(), keys},
-                              {getK(), keys},
-                              {getV(), values},
-                              {getF(), keys},
-                              {getB(), getHeads()},
-                              {getGate(), values},
-                              {getOut(), values}});
+  return checkBuffers(*this, {{getQ(), keys, "q"},
+                              {getK(), keys, "k"},
+                              {getV(), values, "v"},
+                              {getF(), keys, "f"},
+                              {getB(), getHeads(), "b"},
+                              {getGate(), values, "the gate"},
+                              {getOut(), values, "the output"}});
 }
 LogicalResult KdaOp::verifySymbolUses(SymbolTableCollection& tables) {
   const uint64_t keys = getHeads() * getKeyDim();
-  auto decay = tables.lookupNearestSymbolFrom<WeightOp>((*this)->getParentOfType<ModuleOp>(), getDecayAttr());
-  uint64_t decays = decay ? decay.getRows() * decay.getCols() : keys;
+  FailureOr<WeightOp> decay = lookUp<WeightOp>(*this, tables, getDecayAttr(), "weight");
+  if (failed(decay))
+    return failure();
+  // A value a head, a channel, or each channel of each head.
+  uint64_t decays = decay->getRows() * decay->getCols();
   if (decays != getHeads() && decays != getKeyDim())
     decays = keys;
-  return success(succeeded(checkVector(*this, tables, getDecayAttr(), decays)) &&
-                 succeeded(checkVector(*this, tables, getDtBiasAttr(), keys)) &&
-                 succeeded(checkVector(*this, tables, getNormAttr(), getValueDim())) &&
-                 succeeded(checkState(*this, tables, getStateAttr(), keys * getValueDim())));
+  return checkTables(*this, tables,
+                     {{getDecayAttr(), decays, "the decay"},
+                      {getDtBiasAttr(), keys, "dt_bias"},
+                      {getNormAttr(), getValueDim(), "the norm"}},
+                     getStateAttr(), keys * getValueDim());
 }
 
 LogicalResult VmfPhaseOp::verify() {
   const uint64_t angles = getHeads() * getPhases(), values = getHeads() * getValueDim();
-  return checkBuffers(
-      *this,
-      {{getThetaQ(), angles}, {getThetaK(), angles}, {getV(), values}, {getGate(), getHeads()}, {getOut(), values}});
+  return checkBuffers(*this, {{getThetaQ(), angles, "theta_q"},
+                              {getThetaK(), angles, "theta_k"},
+                              {getV(), values, "v"},
+                              {getGate(), getHeads(), "the gate"},
+                              {getOut(), values, "the output"}});
 }
 LogicalResult VmfPhaseOp::verifySymbolUses(SymbolTableCollection& tables) {
   const uint64_t features = getHeads() * 2 * getPhases();
-  return success(succeeded(checkVector(*this, tables, getDecayAttr(), features)) &&
-                 succeeded(checkState(*this, tables, getStateAttr(), features * getValueDim())));
+  return checkTables(*this, tables, {{getDecayAttr(), features, "the decay"}}, getStateAttr(),
+                     features * getValueDim());
 }
 
 } // namespace cortiq::kernel

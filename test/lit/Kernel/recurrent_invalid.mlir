@@ -20,7 +20,7 @@ kernel.program @program {
   %x = kernel.alloc {input} : !kernel.buffer<f32, 12>
   %y = kernel.alloc : !kernel.buffer<f32, 12>
   kernel.stage "conv" {
-    // expected-error @below {{has 12 elements in buffer 0, its sizes ask for 36}}
+    // expected-error @below {{the input must hold 36 elements, not 12}}
     kernel.short_conv %x taps(@taps) state(@conv) -> %y {taps = 3 : i64} : !kernel.buffer<f32, 12>, !kernel.buffer<f32, 12>
   }
   kernel.return %y : !kernel.buffer<f32, 12>
@@ -34,7 +34,7 @@ kernel.program @program {
   %x = kernel.alloc {input} : !kernel.buffer<f32, 12>
   %y = kernel.alloc : !kernel.buffer<f32, 12>
   kernel.stage "conv" {
-    // expected-error @below {{needs 36 plain f32 values, but @taps is f32 with 12 x 4}}
+    // expected-error @below {{the taps must be an f32 vector of 36 values, but @taps is f32 with 12 x 4}}
     kernel.causal_conv %x taps(@taps) state(@conv) -> %y {taps = 3 : i64} : !kernel.buffer<f32, 12>, !kernel.buffer<f32, 12>
   }
   kernel.return %y : !kernel.buffer<f32, 12>
