@@ -103,16 +103,18 @@ TEST_P(FixtureModels, LogitsAndTokens) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cmf, FixtureModels,
-    testing::Values(
-        Fixture{"models", "defrag", "defrag.cmf"}, Fixture{"models", "gemma2-q8", "gemma2-q8.cmf"},
-        Fixture{"models", "gemma3-q4tp", "gemma3-q4tp.cmf"}, Fixture{"models", "granite-q4tp", "granite-q4tp.cmf"},
-        Fixture{"models", "hunyuan-q8_2f", "hunyuan-q8_2f.cmf"}, Fixture{"models", "llama-f16", "llama-f16.cmf"},
-        Fixture{"models", "llama-mixed", "llama-mixed.cmf"}, Fixture{"models", "llama-q8", "llama-q8.cmf"},
-        Fixture{"models", "llama_h256-q4tp", "llama_h256-q4tp.cmf"},
-        Fixture{"models", "llama_tied-q4t", "llama_tied-q4t.cmf"}, Fixture{"models", "mistral-q4", "mistral-q4.cmf"},
-        Fixture{"models", "phi3-q4tp", "phi3-q4tp.cmf"}, Fixture{"models", "qwen2-q8_2f", "qwen2-q8_2f.cmf"},
-        Fixture{"models", "qwen3-q4", "qwen3-q4.cmf"}, Fixture{"models", "qwen3-q4t", "qwen3-q4t.cmf"},
-        Fixture{"models", "qwen3-q4tp", "qwen3-q4tp.cmf"}, Fixture{"models", "signed", "signed.cmf"}));
+    testing::Values(Fixture{"models", "defrag", "defrag.cmf"}, Fixture{"models", "gemma2-q8", "gemma2-q8.cmf"},
+                    Fixture{"models", "gemma3-q4tp", "gemma3-q4tp.cmf"},
+                    Fixture{"models", "granite-q4tp", "granite-q4tp.cmf"},
+                    Fixture{"models", "hunyuan-q8_2f", "hunyuan-q8_2f.cmf"},
+                    Fixture{"models", "lfm2-q8", "lfm2-q8.cmf"}, Fixture{"models", "llama-f16", "llama-f16.cmf"},
+                    Fixture{"models", "llama-mixed", "llama-mixed.cmf"}, Fixture{"models", "llama-q8", "llama-q8.cmf"},
+                    Fixture{"models", "llama_h256-q4tp", "llama_h256-q4tp.cmf"},
+                    Fixture{"models", "llama_tied-q4t", "llama_tied-q4t.cmf"},
+                    Fixture{"models", "mistral-q4", "mistral-q4.cmf"}, Fixture{"models", "phi3-q4tp", "phi3-q4tp.cmf"},
+                    Fixture{"models", "qwen2-q8_2f", "qwen2-q8_2f.cmf"}, Fixture{"models", "qwen3-q4", "qwen3-q4.cmf"},
+                    Fixture{"models", "qwen3-q4t", "qwen3-q4t.cmf"}, Fixture{"models", "qwen3-q4tp", "qwen3-q4tp.cmf"},
+                    Fixture{"models", "qwen3_5-q4tp", "qwen3_5-q4tp.cmf"}, Fixture{"models", "signed", "signed.cmf"}));
 
 INSTANTIATE_TEST_SUITE_P(Gguf, FixtureModels,
                          testing::Values(Fixture{"models-gguf", "llama-bf16", "llama-bf16.gguf"},
