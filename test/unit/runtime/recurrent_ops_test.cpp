@@ -56,6 +56,12 @@ public:
   Status load(OpT op) {
     builder_.manifest.max_context = kMaxBatch;
     builder_.stage(std::move(op));
+    // Every artifact has a kernel.
+    const uint32_t x = builder_.slot(1), y = builder_.slot(1);
+    artifact::MatmulOpT product;
+    product.parts.push_back(
+        std::make_unique<artifact::MatmulPartT>(builder_.matmul(builder_.matrix("one", 1, 1, {1}), x, y)));
+    builder_.stage(std::move(product));
     CORTIQ_RETURN_IF_ERROR(builder_.write(folder_.file("op.cqa")));
     CORTIQ_ASSIGN_OR_RETURN(artifact_, load_artifact(folder_.file("op.cqa"), {}));
     return {};
