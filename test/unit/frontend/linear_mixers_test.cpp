@@ -4,6 +4,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "compiler/frontend/LoadModel.h"
 #include "formats/cmf/cmf_file.h"
