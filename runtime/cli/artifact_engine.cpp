@@ -21,6 +21,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   const auto start = std::chrono::steady_clock::now();
   LoadOptions load;
   load.verify_weights = options.verify;
+  load.memory = options.memory;
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
   SessionOptions how;
   how.threads = options.threads;

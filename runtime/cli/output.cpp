@@ -80,6 +80,7 @@ void print_stats(const Generated& result, const Loaded& loaded) {
   std::fprintf(stderr, "generated %zu tokens in %.1f ms (%.1f tokens/s); finish: %s\n", result.tokens.size(),
                result.decode_seconds * 1e3, decode_speed(result),
                std::string(finish_reason_name(result.finish)).c_str());
+  std::fputs(loaded.engine->report().c_str(), stderr);
 }
 
 sampling::Sampler make_sampler(const RunOptions& options, const Loaded& loaded) {

@@ -10,6 +10,7 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/quote.h"
+#include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 
 namespace cortiq::runtime::cli {
@@ -43,7 +44,7 @@ bool parse_ids(std::string_view text, std::vector<uint32_t>& ids) {
 }
 
 struct RawOptions {
-  std::string prompt, tokens;
+  std::string prompt, tokens, memory;
   CLI::Option *prompt_given = nullptr, *tokens_given = nullptr, *max_given = nullptr, *penalty_given = nullptr;
   CLI::Option* system_given = nullptr;
   uint64_t max_tokens = 0;
@@ -109,6 +110,13 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--max-context", o.max_context, "positions of the context (default: the artifact's)")
       ->check(whole_number(1))
       ->group(machine);
+  app.add_option(
+         "--memory", raw.memory,
+         "budget for weights, cache and work space, as in 8G or 512M: experts that do not fit are read from FILE "
+         "as they are needed")
+      ->check(memory_size())
+      ->type_name("SIZE")
+      ->group(machine);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);
   app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);
 
@@ -134,6 +142,7 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
   }
   if (raw.prompt_given->count() != 0)
     o.prompt = raw.prompt == "-" ? read_standard_input() : raw.prompt;
+  o.memory = parse_memory_size(raw.memory).value_or(0);
   if (raw.max_given->count() != 0)
     o.max_tokens = raw.max_tokens;
   if (o.sampling.temperature < 1e-6f && raw.penalty_given->count() == 0)
@@ -148,6 +157,8 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, "-p and --tokens exclude each other");
   if (o.chat && o.tokens)
     return refuse(program, "--chat and --tokens exclude each other");
+  if (o.memory != 0 && o.backend == "reference")
+    return refuse(program, "--memory is for compiled models; the reference backend has no budget");
   if (raw.system_given->count() != 0 && !o.chat)
     return refuse(program, "--system is the system message of --chat, which was not asked for");
   if (o.chat && !o.logits.empty())

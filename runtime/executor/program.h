@@ -12,6 +12,8 @@
 
 namespace cortiq::runtime {
 
+class ExpertStep; // runtime/experts
+
 /// A buffer of the arena. Token t's value stands at arena + offset + t * stride.
 struct SlotRef {
   uint64_t offset = 0;
@@ -58,6 +60,8 @@ struct StepContext {
   /// 1 + index of a layer whose key or value does not fit the cache's type; 0 = none.
   std::atomic<uint32_t>* kv_overflow = nullptr;
   std::span<float* const> states; ///< what recurrent operations carry from token to token
+  /// Of a model whose experts are not all in memory; null = all are where the artifact is mapped.
+  ExpertStep* experts = nullptr;
 };
 
 /// Tokens of the batch that a call works on, and how the work is to be cut.

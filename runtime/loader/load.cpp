@@ -4,12 +4,14 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <sys/mman.h>
 #include <thread>
 #include <utility>
 
 #include "formats/artifact/artifact_hash.h"
 #include "formats/checked_math.h"
+#include "formats/page_release.h"
 #include "formats/quote.h"
 #include "runtime/cpu/features.h"
 #include "runtime/loader/resolver.h"
@@ -282,7 +284,47 @@ Status resolve_stages(const artifact::Program& program, const Resolver& resolver
   return {};
 }
 
-Status resolve_program(LoadedArtifact& artifact, const ArtifactLoadOptions& options) {
+/// Takes the experts out of the mapping, where a budget was set.
+Status divide_memory(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options,
+                     const ProgramFacts& facts) {
+  if (options.memory == 0)
+    return {};
+  uint64_t weights = 0;
+  for (const artifact::Weight* weight : *artifact.manifest->weights())
+    weights += weight->bytes();
+  if (!facts.expert_banks.empty()) {
+    if (!artifact.manifest->weights_embedded())
+      return unsupported("--memory reads experts from the artifact, and this one has no weights");
+    const uint8_t* base = artifact.file.file().data();
+    std::vector<ExpertMatrix> matrices;
+    std::set<uint64_t> counted;
+    for (const ExpertBankRef& bank : facts.expert_banks) {
+      weights += bank.mapped_bytes;
+      *bank.number = static_cast<uint32_t>(matrices.size());
+      ExpertMatrix& matrix = matrices.emplace_back(ExpertMatrix{bank.layer, {}});
+      for (const std::span<const uint8_t> expert : bank.experts) {
+        const uint64_t offset = static_cast<uint64_t>(expert.data() - base);
+        matrix.experts.push_back({offset, expert.size()});
+        if (counted.insert(offset).second)
+          weights -= expert.size();
+        // Checks may have read them.
+        formats::release_pages(expert);
+      }
+    }
+    CORTIQ_ASSIGN_OR_RETURN(artifact.experts, ExpertStore::make(std::move(matrices)));
+    CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<UnitReader> reader,
+                            open_unit_reader(path, artifact.file.file().first(kReadAlignment),
+                                             [store = artifact.experts.get()](uint32_t unit, const Status& status) {
+                                               store->complete(unit, status);
+                                             }));
+    artifact.experts->attach(std::move(reader));
+    add_router_lookahead(facts.routers, artifact.program.stages);
+  }
+  artifact.memory = std::make_unique<MemoryBudget>(options.memory, weights, artifact.experts.get());
+  return {};
+}
+
+Status resolve_program(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options) {
   const artifact::Manifest& manifest = *artifact.manifest;
   const artifact::Program& program = *artifact.program_table;
   if (manifest.max_batch() == 0 || manifest.max_batch() > kMaxBatch || manifest.max_context() == 0 ||
@@ -299,6 +341,7 @@ Status resolve_program(LoadedArtifact& artifact, const ArtifactLoadOptions& opti
   ResolvedProgram& out = artifact.program;
   CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, out.stages));
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
+  CORTIQ_RETURN_IF_ERROR(divide_memory(artifact, path, options, facts));
   out.input = resolver.slots[0];
   if (resolver.kind(0) != artifact::BufferKind::F32)
     out.input.present = false;
@@ -326,22 +369,23 @@ Status check_cpu(const artifact::Manifest& manifest) {
                      " --target native -o OUT.cqa");
 }
 
-Status load_into(LoadedArtifact& artifact, const ArtifactLoadOptions& options) {
+Status load_into(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(artifact.manifest, verified_root<artifact::Manifest>(
                                                  artifact.file.section(ArtifactSection::kManifest), "manifest"));
   CORTIQ_ASSIGN_OR_RETURN(artifact.program_table, verified_root<artifact::Program>(
                                                       artifact.file.section(ArtifactSection::kProgram), "program"));
   if (options.check_features)
     CORTIQ_RETURN_IF_ERROR(check_cpu(*artifact.manifest));
-  return options.resolve ? resolve_program(artifact, options) : Status();
+  return options.resolve ? resolve_program(artifact, path, options) : Status();
 }
 
 } // namespace
 
 StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(MappedArtifact file, MappedArtifact::open(path));
-  auto out = std::make_unique<LoadedArtifact>(LoadedArtifact{std::move(file), {}, nullptr, nullptr, {}});
-  if (Status status = load_into(*out, options); !status.ok())
+  auto out =
+      std::make_unique<LoadedArtifact>(LoadedArtifact{std::move(file), {}, nullptr, nullptr, {}, nullptr, nullptr});
+  if (Status status = load_into(*out, path, options); !status.ok())
     return status.with_prefix(quote(path));
   return out;
 }

@@ -11,6 +11,8 @@
 #include "formats/artifact/artifact_generated.h"
 #include "formats/status.h"
 #include "runtime/executor/program.h"
+#include "runtime/experts/expert_store.h"
+#include "runtime/experts/memory_budget.h"
 #include "runtime/loader/mapped_artifact.h"
 
 namespace cortiq::runtime {
@@ -38,6 +40,9 @@ struct LoadedArtifact {
   const artifact::Manifest* manifest = nullptr; ///< inside `file`, verified
   const artifact::Program* program_table = nullptr;
   ResolvedProgram program;
+  // With a budget: who holds which part of it, and the experts that are in memory (null: the model has none).
+  std::unique_ptr<ExpertStore> experts;
+  std::unique_ptr<MemoryBudget> memory;
 };
 
 struct ArtifactLoadOptions {
@@ -45,6 +50,7 @@ struct ArtifactLoadOptions {
   std::optional<uint64_t> fill_seed = std::nullopt;
   unsigned threads = 1;       ///< for hashing and filling
   bool check_features = true; ///< off for tools that only look
+  uint64_t memory = 0;        ///< bytes that the process may hold; 0 = no budget
   bool resolve = true;        ///< off: only the tables are verified, and `program` stays empty
 };
 

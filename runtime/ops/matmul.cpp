@@ -22,7 +22,7 @@ constexpr uint64_t kItemBytes = 96 * 1024;
 constexpr uint64_t kItemsPerWorker = 4;
 
 /// One part of a MatmulOp: a weight with the kernels for its full groups and for its short last one.
-class MatmulCall final : public Call {
+class MatmulCall final : public Call, public TokenProduct {
 public:
   CallInfo info() const override { return {name, weight.rows, weight.cols, weight.bytes.size()}; }
 
@@ -43,6 +43,24 @@ public:
   }
 
   uint64_t scratch_bytes() const override { return formats::kKernelScratchBytes; }
+
+  const SlotRef& token_input() const override { return input; }
+  uint64_t product_scratch_bytes() const override { return formats::kKernelScratchBytes; }
+  void of_token(const uint8_t* act, float* result, uint8_t* scratch) const override {
+    KernelArgs args = arguments(0, full_groups(), scratch);
+    args.act = act;
+    args.out = result;
+    args.residual = nullptr;
+    if (full_groups() != 0)
+      run_tiles(full_tiles, args, 1);
+    if (groups() != full_groups()) {
+      args = arguments(full_groups(), 1, scratch);
+      args.act = act;
+      args.out = result + full_groups() * kRowGroup;
+      args.residual = nullptr;
+      run_tiles(tail_tiles, args, 1);
+    }
+  }
 
   WeightRef weight;
   std::vector<Tile> full_tiles, tail_tiles; // ascending, the first of one token
@@ -66,6 +84,15 @@ private:
   void run_rows(const StepContext& step, const StepShape& shape, const std::vector<Tile>& tiles, uint64_t group,
                 uint64_t count, uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
+    KernelArgs args = arguments(group, count, scratch);
+    args.act = input.bytes(step.arena, shape.first);
+    args.out = out.f32(step.arena, shape.first) + row;
+    args.residual = residual.present ? residual.f32(step.arena, shape.first) + row : nullptr;
+    run_tiles(tiles, args, shape.count);
+  }
+
+  KernelArgs arguments(uint64_t group, uint64_t count, uint8_t* scratch) const {
+    const uint64_t row = group * kRowGroup;
     KernelArgs args;
     args.weights = weight.bytes.data() + weight.tensor_bytes + row * weight.row_bytes;
     args.tensor = weight.bytes.data();
@@ -77,14 +104,11 @@ private:
     args.residual_stride = residual.stride;
     args.first_row = row;
     args.tensor_rows = weight.rows;
-    args.act = input.bytes(step.arena, shape.first);
-    args.out = out.f32(step.arena, shape.first) + row;
-    args.residual = residual.present ? residual.f32(step.arena, shape.first) + row : nullptr;
-    run_tiles(tiles, args, shape.count);
+    return args;
   }
 };
 
-Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, CallList& out) {
+Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
   auto call = std::make_unique<MatmulCall>();
   CORTIQ_ASSIGN_OR_RETURN(call->weight, resolver.weight(part.weight(), "matmul"));
   const WeightRef& weight = call->weight;
@@ -116,6 +140,8 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
   }
   const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);
   call->name = resolver.kernels[shown].entry->name()->str();
+  if (part.residual() == kNoIndex)
+    facts.products.push_back({part.out(), q8, call.get()});
   out.push_back(std::move(call));
   return {};
 }
@@ -124,7 +150,7 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
 
 Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
   for (const artifact::MatmulPart* part : *op.op_as_MatmulOp()->parts())
-    CORTIQ_RETURN_IF_ERROR(resolve_part(*part, resolver, out));
+    CORTIQ_RETURN_IF_ERROR(resolve_part(*part, resolver, facts, out));
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "formats/checked_math.h"
 #include "formats/quote.h"
+#include "runtime/experts/expert_ticket.h"
 #include "runtime/ops/kernel_tiles.h"
 #include "runtime/ops/moe.h"
 
@@ -17,10 +18,11 @@ using formats::kRowGroup;
 constexpr uint64_t kItemBytes = 96 * 1024;
 // Items a worker gets at least, so that a late worker costs little.
 constexpr uint64_t kItemsPerWorker = 4;
+constexpr uint64_t kPage = 4096;
 
 /// One expert's matrix. Equal lists of kernels are kept once: models have thousands of experts.
 struct Expert {
-  const uint8_t* bytes; ///< of the packed tensor: the one place that leads to the expert's weights
+  const uint8_t* bytes; ///< of the packed tensor, where the artifact is mapped
   uint64_t rows, tensor_bytes, row_bytes;
   const std::vector<Tile>*full_tiles, *tail_tiles;
   const float* bias;
@@ -43,17 +45,29 @@ public:
     const uint64_t each = groups_an_item(shape), blocks = formats::ceil_div(most_groups, each);
     // Items are counted for as many experts as the batch could use; those behind the last are empty.
     end = std::min(end, plan.experts_in_use() * blocks);
+    if (begin >= end)
+      return;
+    ExpertTicket* ticket =
+        step.experts && bank != kNoIndex
+            ? &step.experts->open(bank, {plan.used, plan.experts_in_use()}, static_cast<uint32_t>(blocks))
+            : nullptr;
     for (uint64_t item = begin; item < end; ++item) {
-      const uint64_t number = plan.expert_in_use(item / blocks);
+      const uint64_t position = item / blocks;
+      const uint64_t number = ticket ? ticket->expert(position) : plan.expert_in_use(position);
       const Expert& expert = experts[number];
       const uint64_t groups = formats::ceil_div(expert.rows, kRowGroup), full = expert.rows / kRowGroup;
       const uint64_t first = item % blocks * each, last = std::min(first + each, groups);
       const auto [pair, end_pair] = plan.pairs_of(number);
       const uint64_t pairs = end_pair - pair;
-      if (first < std::min(last, full))
-        run_rows(step, shape, expert, *expert.full_tiles, first, std::min(last, full) - first, pair, pairs, scratch);
-      if (first < last && last > full)
-        run_rows(step, shape, expert, *expert.tail_tiles, full, 1, pair, pairs, scratch);
+      // What could not be read is left out: the step fails in the end.
+      const uint8_t* bytes = ticket ? step.experts->bytes(*ticket, position) : expert.bytes;
+      if (bytes && first < std::min(last, full))
+        run_rows(step, shape, expert, bytes, *expert.full_tiles, first, std::min(last, full) - first, pair, pairs,
+                 scratch);
+      if (bytes && first < last && last > full)
+        run_rows(step, shape, expert, bytes, *expert.tail_tiles, full, 1, pair, pairs, scratch);
+      if (ticket)
+        step.experts->finish(*ticket, position, 1);
     }
   }
 
@@ -64,6 +78,7 @@ public:
   std::map<std::vector<uint32_t>, std::vector<Tile>> tiles; ///< by kernel numbers
   uint64_t choices = 0, cols = 0, most_groups = 0, average_bytes = 0;
   std::string name;
+  uint32_t bank = kNoIndex; ///< the store's number of this matrix; none: the artifact's mapping is read
 
 private:
   uint64_t most_used(const StepShape& shape) const { return std::min<uint64_t>(experts.size(), shape.count * choices); }
@@ -75,15 +90,16 @@ private:
     return std::min({by_cache, by_workers, most_groups});
   }
 
-  void run_rows(const StepContext& step, const StepShape& shape, const Expert& expert, const std::vector<Tile>& kernels,
-                uint64_t group, uint64_t count, uint64_t pair, uint64_t pairs, uint8_t* scratch) const {
+  void run_rows(const StepContext& step, const StepShape& shape, const Expert& expert, const uint8_t* bytes,
+                const std::vector<Tile>& kernels, uint64_t group, uint64_t count, uint64_t pair, uint64_t pairs,
+                uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
     const bool alone = shape.count == 1 && expert.token.present;
     const SlotRef& input = alone ? expert.token : expert.input;
     const uint64_t first = shape.first * choices + pair;
     formats::KernelArgs args{};
-    args.weights = expert.bytes + expert.tensor_bytes + row * expert.row_bytes;
-    args.tensor = expert.bytes;
+    args.weights = bytes + expert.tensor_bytes + row * expert.row_bytes;
+    args.tensor = bytes;
     args.act = input.bytes(step.arena, alone ? shape.first : first);
     args.out = expert.out.f32(step.arena, first) + row;
     args.bias = expert.bias ? expert.bias + row : nullptr;
@@ -148,7 +164,7 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
 
 } // namespace
 
-Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts&, CallList& out) {
+Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
   const artifact::MoeMatmulOp& matmul = *op.op_as_MoeMatmulOp();
   auto call = std::make_unique<MoeMatmulCall>();
   if (matmul.parts()->size() == 0)
@@ -158,6 +174,14 @@ Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, Pr
                           moe_plan_slot(resolver, matmul.plan(), matmul.parts()->size(), call->choices, "moe_matmul"));
   for (const artifact::ExpertPart* part : *matmul.parts())
     CORTIQ_RETURN_IF_ERROR(resolve_expert(*part, resolver, *call));
+  ExpertBankRef ref{static_cast<uint32_t>(facts.routers.size()), {}, 0, &call->bank};
+  for (const artifact::ExpertPart* part : *matmul.parts()) {
+    const WeightRef& weight = resolver.weights[part->weight()];
+    ref.experts.push_back(weight.bytes);
+    if (weight.codec->column_scales)
+      ref.mapped_bytes += weight.tensor_bytes + kPage; // it may begin anywhere in a page
+  }
+  facts.expert_banks.push_back(std::move(ref));
   call->average_bytes /= call->experts.size();
   out.push_back(std::move(call));
   return {};

@@ -39,7 +39,7 @@ void scores_of(const float* logits, uint64_t experts, artifact::Scoring scoring,
   }
 }
 
-class MoeRouteCall final : public Call {
+class MoeRouteCall final : public Call, public ExpertChoice {
 public:
   CallInfo info() const override { return {"moe_route", ids.elements, logits.elements, 0}; }
   uint64_t items(const StepShape& shape) const override { return shape.count; }
@@ -55,6 +55,15 @@ public:
       scores_of(logits.f32(step.arena, token), logits.elements, scoring, doubles, scores);
       choose(scores, reinterpret_cast<int32_t*>(ids.bytes(step.arena, token)), weights.f32(step.arena, token));
     }
+  }
+
+  uint64_t expert_count() const override { return logits.elements; }
+  uint64_t choice_count() const override { return ids.elements; }
+  uint64_t choice_scratch_bytes() const override { return scratch_bytes() + ids.elements * sizeof(float); }
+  void of_logits(const StepContext& step, const float* values, int32_t* chosen, uint8_t* scratch) const override {
+    auto* scores = reinterpret_cast<float*>(scratch);
+    scores_of(values, logits.elements, scoring, scores);
+    choose(scores, chosen, scores + scratch_bytes() / sizeof(float));
   }
 
   SlotRef logits, ids, weights;
@@ -188,7 +197,7 @@ public:
 
 } // namespace
 
-Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, ProgramFacts&, CallList& out) {
+Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out) {
   const artifact::MoeRouteOp& route = *op.op_as_MoeRouteOp();
   auto call = std::make_unique<MoeRouteCall>();
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t experts, resolver.slot_elements(route.logits(), "moe_route"));
@@ -216,6 +225,11 @@ Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, Pro
   call->norm_epsilon = route.norm_epsilon();
   call->norm_minimum = route.norm_minimum();
   call->scale = route.scale();
+  RouterRef router{{}, call.get()};
+  for (const ProductRef& product : facts.products)
+    if (product.out == route.logits())
+      router.product = product; // slots serve again: the latest one counts
+  facts.routers.push_back(router);
   out.push_back(std::move(call));
   return {};
 }

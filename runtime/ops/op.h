@@ -12,17 +12,29 @@
 #include "formats/status.h"
 #include "runtime/executor/program.h"
 #include "runtime/loader/resolver.h"
+#include "runtime/ops/router_lookahead.h"
 
 namespace cortiq::runtime {
 
 using CallList = std::vector<std::unique_ptr<Call>>;
+
+/// One matrix of every expert of a layer, for the store that keeps a part of them in memory.
+struct ExpertBankRef {
+  uint32_t layer = 0;                            ///< among layers of experts
+  std::vector<std::span<const uint8_t>> experts; ///< packed, where the artifact is mapped
+  uint64_t mapped_bytes = 0;                     ///< of them, read where they are mapped all the same: column scales
+  uint32_t* number = nullptr;                    ///< the call's: which of the store's matrices it reads
+};
 
 /// Facts about the whole program that operations contribute to.
 struct ProgramFacts {
   std::vector<KvShape> kv_layers;
   std::vector<RopeTableRef> rope_tables;
   std::vector<uint64_t> states; ///< numbers of each recurrent state; 0 while no operation has taken it
-  uint64_t embedding_rows = 0;  ///< smallest of the program's embeddings; 0 = none
+  std::vector<ExpertBankRef> expert_banks;
+  std::vector<ProductRef> products; ///< plain ones, by what they write
+  std::vector<RouterRef> routers;   ///< one a layer of experts
+  uint64_t embedding_rows = 0;      ///< smallest of the program's embeddings; 0 = none
 };
 
 /// Makes recurrent state `index`, which must hold the product of `extents` numbers, that of the calling operation.

@@ -64,6 +64,11 @@ public:
     return std::unique_ptr<Session>(std::move(session));
   }
 
+  ~ArtifactSession() override {
+    if (budgeted_ != 0)
+      model_->artifact().memory->give_back(budgeted_);
+  }
+
   uint64_t vocab() const override { return program_.logits.elements; }
   uint64_t max_context() const override { return max_context_; }
   uint64_t position() const override { return position_; }
@@ -124,6 +129,11 @@ public:
   }
 
   std::vector<std::string> profile_lines(double machine_gbps) const override;
+  /// With a budget and a model of experts: how they were served since the model was loaded.
+  std::string report() override {
+    const ExpertStore* experts = model_->artifact().experts.get();
+    return experts ? describe(*experts) : std::string();
+  }
 
 private:
   ArtifactSession(std::shared_ptr<const Model> model, const SessionOptions& options)
@@ -160,7 +170,14 @@ private:
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)
       layers_.push_back({kv_.data() + offsets[i], kv_.data() + offsets[i + 1]});
-    return recurrent_.reserve(program_.states);
+    CORTIQ_RETURN_IF_ERROR(recurrent_.reserve(program_.states));
+    if (MemoryBudget* memory = model_->artifact().memory.get()) {
+      CORTIQ_RETURN_IF_ERROR(memory->take(reserved_bytes()));
+      budgeted_ = reserved_bytes();
+    }
+    if (ExpertStore* experts = model_->artifact().experts.get())
+      experts_ = std::make_unique<ExpertStep>(*experts);
+    return {};
   }
 
   Status check_tokens(std::span<const uint32_t> tokens) const {
@@ -200,9 +217,14 @@ private:
   Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
     rope_.fill(position_, count);
     kv_overflow_.store(0, std::memory_order_relaxed);
-    const StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,       kv_positions_,
-                              layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
+    StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,       kv_positions_,
+                        layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
+    context.experts = experts_.get();
+    if (experts_)
+      experts_->begin(count);
     executor_.step(context, count, head_first, head_count);
+    if (experts_)
+      CORTIQ_RETURN_IF_ERROR(experts_->end());
     if (const uint32_t layer = kv_overflow_.load(std::memory_order_relaxed); layer != 0)
       return unsupported(
           "layer " + std::to_string(layer - 1) +
@@ -222,6 +244,8 @@ private:
   RecurrentMemory recurrent_;
   RopeState rope_;
   std::atomic<uint32_t> kv_overflow_{0};
+  std::unique_ptr<ExpertStep> experts_; // of a model with a budget
+  uint64_t budgeted_ = 0;
   std::vector<float> collected_; // logits of several positions, side by side
   Executor executor_;
 };

@@ -21,6 +21,9 @@ struct LoadOptions {
   bool verify_weights = false; ///< check the hash of every leaf of the weights
   std::optional<uint64_t> fill_seed =
       std::nullopt; ///< for artifacts without weights: fill them with valid random blocks
+  /// Bytes that weights, caches and work space of all sessions may take; 0: no limit. Experts that do not fit are read
+  /// from the file as they are needed.
+  uint64_t memory = 0;
 };
 
 struct SessionOptions {

@@ -11,6 +11,7 @@
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
 #include "formats/standard_output.h"
+#include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
@@ -22,6 +23,7 @@
 namespace {
 
 using cortiq::Status;
+using cortiq::runtime::cli::memory_size;
 using cortiq::runtime::cli::whole_number;
 
 constexpr uint64_t kMostTokens = uint64_t{1} << 32;
@@ -38,7 +40,7 @@ struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
-  std::string numerics, target;
+  std::string numerics, target, memory;
   unsigned threads = 0;
   uint64_t seed = 0;
   bool bandwidth = false;
@@ -60,6 +62,10 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--threads", line.threads, "threads; 0: what affinity, cgroup quota and cores allow")
       ->check(whole_number(0, kMostThreads));
   app.add_option("--kv", line.model.kv, "element type of the key/value cache")->check(CLI::IsMember({"f32", "f16"}));
+  app.add_option("--memory", line.memory,
+                 "budget for weights, cache and work space, as in 8G; experts are read as needed")
+      ->check(memory_size())
+      ->type_name("SIZE");
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
   app.add_flag("--json", line.model.json, "print one JSON object");
@@ -110,9 +116,9 @@ Status refuse(const CLI::App& app, const std::string& mode, std::initializer_lis
 Status run_quality(const CLI::App& app, CommandLine& line) {
   if (line.model.file.empty())
     return cortiq::invalid("--perplexity needs a FILE, an artifact or a model; see --help");
-  CORTIQ_RETURN_IF_ERROR(refuse(
-      app, "--perplexity",
-      {"--gemv", "--bandwidth", "--prefill", "--decode", "--repeat", "--fill", "--shape", "--weights", "--x", "-o"}));
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "--perplexity",
+                                {"--gemv", "--bandwidth", "--prefill", "--decode", "--repeat", "--fill", "--memory",
+                                 "--shape", "--weights", "--x", "-o"}));
   line.quality.file = line.model.file;
   line.quality.numerics = line.numerics;
   line.quality.target = line.target;
@@ -130,9 +136,9 @@ Status run(CLI::App& app, CommandLine& line) {
   if (!line.kernel.codec.empty()) {
     if (line.kernel.shape.empty() || line.kernel.weights.empty() || line.kernel.x.empty() || line.kernel.out.empty())
       return cortiq::invalid("--gemv needs --shape, --weights, --x and -o; see --help");
-    CORTIQ_RETURN_IF_ERROR(
-        refuse(app, "--gemv",
-               {"FILE", "--bandwidth", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--json", "--verbose"}));
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "--gemv",
+                                  {"FILE", "--bandwidth", "--prefill", "--decode", "--repeat", "--kv", "--fill",
+                                   "--memory", "--json", "--verbose"}));
     if (!line.numerics.empty())
       line.kernel.numerics = line.numerics;
     line.kernel.target = line.target;
@@ -141,8 +147,8 @@ Status run(CLI::App& app, CommandLine& line) {
   }
   if (line.bandwidth) {
     CORTIQ_RETURN_IF_ERROR(refuse(app, "--bandwidth",
-                                  {"FILE", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--json", "--verbose",
-                                   "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
+                                  {"FILE", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--memory", "--json",
+                                   "--verbose", "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
     const unsigned threads =
         line.threads != 0 ? line.threads : cortiq::runtime::default_threads(cortiq::runtime::read_cpu_limits());
     std::printf("%.2f GB/s with %u threads\n", cortiq::runtime::measure_read_bandwidth(threads), threads);
@@ -155,6 +161,7 @@ Status run(CLI::App& app, CommandLine& line) {
   if (line.model.prefill == 0 && line.model.decode == 0)
     return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
   line.model.threads = line.threads;
+  line.model.memory = cortiq::runtime::cli::parse_memory_size(line.memory).value_or(0);
   if (app.count("--fill") != 0)
     line.model.fill_seed = line.seed;
   return cortiq::bench::bench_model(line.model);

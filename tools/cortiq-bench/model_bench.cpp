@@ -68,6 +68,7 @@ void print_row(const char* name, const Json& r) {
 Status bench_model(const ModelBenchOptions& options) {
   runtime::LoadOptions load;
   load.fill_seed = options.fill_seed;
+  load.memory = options.memory;
   const auto load_start = std::chrono::steady_clock::now();
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(options.file, load));
   runtime::SessionOptions how;
@@ -132,6 +133,7 @@ Status bench_model(const ModelBenchOptions& options) {
     std::printf("decode reads %.1f GB/s of weights; this machine reads %.1f GB/s; peak memory %.1f MB\n",
                 out["decode_gbps"].get<double>(), gbps, peak);
   }
+  std::fputs(session->report().c_str(), stderr);
   for (const std::string& line : options.verbose ? session->profile_lines(gbps) : std::vector<std::string>())
     std::fprintf(stderr, "%s\n", line.c_str());
   return {};

@@ -17,6 +17,7 @@ struct ModelBenchOptions {
   unsigned threads = 0;
   unsigned repeat = 3;
   std::string kv;
+  uint64_t memory = 0; ///< bytes of the budget; 0 = none
   std::optional<uint64_t> fill_seed;
   bool json = false;
   bool verbose = false;
