@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
@@ -322,6 +324,78 @@ TEST_P(Moe, BatchesEqualSingleTokensAndTheReference) {
         }
       }
     }
+  }
+}
+
+/// The model under the smallest budget that a session of `threads` threads can be made with.
+StatusOr<std::unique_ptr<Session>> tightest(const std::string& path, unsigned threads) {
+  StatusOr<std::unique_ptr<Session>> session = io_error("no budget was enough");
+  for (uint64_t memory = 1; memory < (1 << 24) && !session.ok(); memory += 2048) {
+    CORTIQ_ASSIGN_OR_RETURN(auto model, Model::load(path, {.memory = memory}));
+    session = Session::create(model, {.threads = threads});
+  }
+  return session;
+}
+
+TEST_P(Moe, AnyBudgetGivesTheSameBits) {
+  Layer layer(GetParam());
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("moe.cqa");
+  ASSERT_TRUE(layer.write(path).ok());
+  auto model = Model::load(path);
+  ASSERT_TRUE(model.ok());
+  auto free = Session::create(*model, {.threads = 1});
+  ASSERT_TRUE(free.ok());
+  EXPECT_EQ((*free)->report(), "");
+  for (const unsigned threads : {1u, 3u}) {
+    auto session = tightest(path, threads);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    for (const uint64_t tokens : {1, 24, 2, 1, 5}) {
+      const std::vector<float> x = layer.input(tokens);
+      auto want = (*free)->run_vectors(x, tokens);
+      auto got = (*session)->run_vectors(x, tokens);
+      ASSERT_TRUE(want.ok() && got.ok());
+      EXPECT_TRUE(std::equal(want->begin(), want->end(), got->begin(), got->end())) << tokens << " tokens";
+    }
+    EXPECT_THAT((*session)->report(), testing::HasSubstr("uses in memory"));
+  }
+}
+
+TEST(MoeBudget, NamesTheLeastThatWorks) {
+  Layer layer({.choices = 2, .hidden = 256, .widths = {512, 512, 512}});
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("moe.cqa");
+  ASSERT_TRUE(layer.write(path).ok());
+  auto model = Model::load(path, {.memory = 1 << 20});
+  ASSERT_TRUE(model.ok());
+  const std::string sentence = Session::create(*model, {.threads = 2}).status().message();
+  const std::string words = "the least that works is --memory ";
+  ASSERT_THAT(sentence, testing::HasSubstr(words));
+  const uint64_t least = std::stoull(sentence.substr(sentence.find(words) + words.size())) << 20;
+  auto enough = Model::load(path, {.memory = least});
+  ASSERT_TRUE(enough.ok());
+  EXPECT_TRUE(Session::create(*enough, {.threads = 2}).ok());
+  auto less = Model::load(path, {.memory = least - (1 << 20)});
+  ASSERT_TRUE(less.ok());
+  EXPECT_FALSE(Session::create(*less, {.threads = 2}).ok());
+}
+
+TEST(MoeBudget, AFileCutWhileInUseFailsTheStepOnly) {
+  // The experts' last matrices end the file: cutting them leaves everything else that is mapped.
+  Layer layer({.choices = 3, .hidden = 64, .widths = std::vector<uint64_t>(8, 1024)});
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("moe.cqa");
+  ASSERT_TRUE(layer.write(path).ok());
+  auto session = tightest(path, 2);
+  ASSERT_TRUE(session.ok());
+  const std::vector<float> x = layer.input(8);
+  ASSERT_TRUE((*session)->run_vectors(x, 8).ok());
+  const uint64_t bytes = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, bytes - 100000);
+  for (int i = 0; i < 3; ++i) {
+    auto cut = (*session)->run_vectors(x, 8);
+    ASSERT_FALSE(cut.ok());
+    EXPECT_THAT(cut.status().message(), testing::HasSubstr("moe.cqa' was changed while it was in use"));
   }
 }
 
