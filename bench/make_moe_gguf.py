@@ -101,11 +101,13 @@ def main():
 
     random.seed(1)
     blocks = Blocks(o.hidden ** -0.5)
+    # A token's own embedding has to outweigh what attention gathers, else all tokens choose the same experts.
+    loud, quiet = Blocks(1), Blocks(0.1 * o.hidden ** -0.5)
     with open(o.out, "wb") as out:
         out.write(header + bytes(-len(header) % ALIGNMENT))
         for name, shape, kind in tensors:
             if kind == Q4_K:
-                blocks.write(out, weights(shape))
+                (loud if "embd" in name else quiet if "output" in name else blocks).write(out, weights(shape))
             elif "gate_inp" in name:
                 out.write(struct.pack(f"<{weights(shape)}f", *(random.gauss(0, o.hidden ** -0.5)
                                                                for _ in range(weights(shape)))))
