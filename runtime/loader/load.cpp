@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <set>
 #include <sys/mman.h>
@@ -284,6 +285,28 @@ Status resolve_stages(const artifact::Program& program, const Resolver& resolver
   return {};
 }
 
+/// Asks for the weights that are not experts at once and exactly: the system's read-ahead behind each of them would
+/// fill the page cache with experts.
+void read_all_but(std::span<const uint8_t> section, const std::vector<ExpertBankRef>& banks) {
+  std::map<const uint8_t*, uint64_t> experts;
+  for (const ExpertBankRef& bank : banks)
+    for (const std::span<const uint8_t> expert : bank.experts)
+      experts[expert.data()] = expert.size();
+  madvise(const_cast<uint8_t*>(section.data()), section.size(), MADV_RANDOM);
+  auto ask = [](const uint8_t* begin, const uint8_t* end) {
+    // From the page of the first byte on; what shares the last page with an expert comes when it is touched.
+    const auto page = reinterpret_cast<uintptr_t>(begin) / kReadAlignment * kReadAlignment;
+    if (begin < end)
+      madvise(reinterpret_cast<void*>(page), reinterpret_cast<uintptr_t>(end) - page, MADV_WILLNEED);
+  };
+  const uint8_t* at = section.data();
+  for (const auto& [begin, bytes] : experts) {
+    ask(at, begin);
+    at = begin + bytes + formats::kLayoutTailPadding;
+  }
+  ask(at, section.data() + section.size());
+}
+
 /// Takes the experts out of the mapping, where a budget was set.
 Status divide_memory(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options,
                      const ProgramFacts& facts) {
@@ -311,6 +334,7 @@ Status divide_memory(LoadedArtifact& artifact, const std::string& path, const Ar
         formats::release_pages(expert);
       }
     }
+    read_all_but(artifact.file.section(ArtifactSection::kWeights), facts.expert_banks);
     CORTIQ_ASSIGN_OR_RETURN(artifact.experts, ExpertStore::make(std::move(matrices)));
     CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<UnitReader> reader,
                             open_unit_reader(path, artifact.file.file().first(kReadAlignment),

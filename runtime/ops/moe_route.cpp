@@ -61,9 +61,10 @@ public:
   uint64_t choice_count() const override { return ids.elements; }
   uint64_t choice_scratch_bytes() const override { return scratch_bytes() + ids.elements * sizeof(float); }
   void of_logits(const StepContext& step, const float* values, int32_t* chosen, uint8_t* scratch) const override {
-    auto* scores = reinterpret_cast<float*>(scratch);
-    scores_of(values, logits.elements, scoring, scores);
-    choose(scores, chosen, scores + scratch_bytes() / sizeof(float));
+    auto* doubles = reinterpret_cast<double*>(scratch);
+    auto* scores = reinterpret_cast<float*>(doubles + logits.elements);
+    scores_of(values, logits.elements, scoring, doubles, scores);
+    choose(scores, chosen, scores + 2 * logits.elements + groups);
   }
 
   SlotRef logits, ids, weights;

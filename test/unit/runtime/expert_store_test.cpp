@@ -125,16 +125,14 @@ bool work(ExpertStep& step, uint32_t matrix, uint32_t experts, const std::vector
       uint64_t value = UINT64_MAX;
       if (bytes)
         std::memcpy(&value, bytes, sizeof(value));
-      right =
-          right && bytes &&
-          value == (uint64_t{matrix} * experts + static_cast<uint64_t>(ticket.expert(position))) * 2 * kReadAlignment;
+      right = right && bytes && value == (uint64_t{matrix} * experts + ticket.expert(position)) * 2 * kReadAlignment;
       step.finish(ticket, position, 1);
     }
   return right;
 }
 
-std::vector<int32_t> order_of(const ExpertTicket& ticket, size_t count) {
-  std::vector<int32_t> order;
+std::vector<uint32_t> order_of(const ExpertTicket& ticket, size_t count) {
+  std::vector<uint32_t> order;
   for (size_t i = 0; i < count; ++i)
     order.push_back(ticket.expert(i));
   return order;
@@ -308,8 +306,7 @@ public:
             uint64_t value = UINT64_MAX;
             if (bytes)
               std::memcpy(&value, bytes, sizeof(value));
-            if (bytes && value != (uint64_t{matrix} * experts_ + static_cast<uint64_t>(ticket.expert(position))) * 2 *
-                                      kReadAlignment)
+            if (bytes && value != (uint64_t{matrix} * experts_ + ticket.expert(position)) * 2 * kReadAlignment)
               wrong_ = true;
             step_.finish(ticket, position, 1);
           }
