@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/input_files.h"
 #include "formats/part_files.h"
 #include "formats/quote.h"
 
@@ -29,6 +30,7 @@ StatusOr<AtomicFile> AtomicFile::create(const std::string& path) {
   // Renaming would replace a device or a directory entry by a file: only absent or regular destinations are meant.
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return io_error("cannot write " + quote(path) + ": it exists and is not a regular file");
+  CORTIQ_RETURN_IF_ERROR(check_protected(path));
   CORTIQ_ASSIGN_OR_RETURN(Part part, create_part(path));
   AtomicFile out;
   out.path_ = path;

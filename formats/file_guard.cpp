@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unistd.h>
 
+#include "formats/part_files.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -51,6 +52,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
     write_all(g_program, std::strlen(g_program));
     write_all(": ", 2);
     write_all(entry->sentence.data(), entry->sentence.size());
+    remove_watched_parts();
     _exit(kBadInput);
   }
   // Not ours: the access is repeated after the return, and meets the handler that was there before.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "formats/file_guard.h"
+#include "formats/input_files.h"
 #include "formats/quote.h"
 
 #if defined(__has_feature)
@@ -93,6 +94,7 @@ StatusOr<MappedFile> MappedFile::open(const std::string& path) {
     return io_error(quote(path) + " is a directory; name a file in it");
   if (!S_ISREG(info.st_mode))
     return io_error(quote(path) + " is not a regular file");
+  remember_input(file.fd);
 
   MappedFile out;
   out.path_ = path;

@@ -15,7 +15,8 @@ struct Part {
   int fd = -1;
 };
 
-/// Creates a file `path`.part-XXXXXX, or with `folder` a folder, after removing those that nobody holds any more.
+/// Creates a file `path`.part-xxxxxx.cortiq, or with `folder` a folder that holds a lock file of ours, after removing
+/// those that nobody holds any more: files of exactly this name, and folders with our lock and files only.
 /// It is watched; call unwatch_part() when it has got its name or was removed.
 StatusOr<Part> create_part(const std::string& path, bool folder = false);
 
@@ -23,10 +24,12 @@ StatusOr<Part> create_part(const std::string& path, bool folder = false);
 /// few thousand at once the last ones are left to the next run.
 void watch_part(const std::string& path);
 void unwatch_part(const std::string& path);
+/// Removes all that is watched, for whoever ends the program at once. May be called by signal handlers.
+void remove_watched_parts();
 
-/// For tools' main(): SIGINT, SIGTERM and SIGHUP remove what is watched before they end the program as usual; those
-/// that are ignored stay ignored. Writing beyond the size that the system allows becomes an error like a full disk
-/// instead of a signal.
+/// For tools' main(): signals that ask a program to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU) remove
+/// what is watched before they end it as usual; those that are ignored stay ignored. Writing beyond the size that the
+/// system allows becomes an error like a full disk instead of a signal, and inputs are protected (input_files.h).
 void prepare_to_write();
 
 } // namespace cortiq::formats

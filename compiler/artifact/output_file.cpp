@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "formats/input_files.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -44,6 +45,7 @@ StatusOr<OutputFile> OutputFile::create(const std::string& path, uint64_t bytes)
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return io_error("cannot write " + formats::quote(path) + ": it exists and is not a regular file");
+  CORTIQ_RETURN_IF_ERROR(formats::check_protected(path));
   OutputFile out;
   out.path_ = path;
   out.fd_ = open(folderOf(path).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "formats/cmf/cmf_directory.h"
 #include "formats/cmf/cmf_dtype.h"
 #include "formats/cmf/cmf_extensions.h"
+#include "formats/input_files.h"
 #include "formats/quote.h"
 
 namespace cortiq::formats {
@@ -89,6 +91,7 @@ StatusOr<CmfFile> CmfFile::open(const std::string& path) {
 
 Status CmfFile::add_shard(const std::string& path) {
   CORTIQ_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  remember_input(path + ".sig"); // its signature belongs to it, whether or not anybody asks for it
   const std::string prefix = quote(path);
   StatusOr<CmfEnvelope> envelope = parse_cmf_envelope(file.bytes());
   if (!envelope.ok())
@@ -134,9 +137,11 @@ Status CmfFile::open_siblings() {
   for (uint32_t k = 2; k <= first->count; ++k) {
     const std::string sibling = cmf_shard_path(path(), k, first->count);
     const std::string which = where + ": shard " + std::to_string(k) + " of " + std::to_string(first->count);
+    std::error_code ignored; // what cannot be examined is told by its reader
     Status status = add_shard(sibling);
     if (!status.ok())
-      return status.with_prefix(status.code() == StatusCode::kIo ? which + " is missing" : which);
+      return status.with_prefix(
+          std::filesystem::exists(std::filesystem::symlink_status(sibling, ignored)) ? which : which + " is missing");
     const CmfHeader& header = shards_.back().header;
     if (!header.shard || header.shard->number != k || header.shard->count != first->count)
       return invalid(quote(sibling) + ": does not state that it is shard " + std::to_string(k) + " of " +

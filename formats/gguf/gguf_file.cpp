@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 
 #include "formats/quote.h"
 
@@ -101,9 +102,11 @@ Status GgufFile::open_siblings() {
   for (uint64_t k = 1; k < count; ++k) {
     const std::string sibling = stem + split_tag(k + 1, count);
     const std::string which = where + ": part " + std::to_string(k + 1) + " of " + std::to_string(count);
+    std::error_code ignored; // what cannot be examined is told by its reader
     Status status = add_part(sibling);
     if (!status.ok())
-      return status.with_prefix(status.code() == StatusCode::kIo ? which + " is missing" : which);
+      return status.with_prefix(
+          std::filesystem::exists(std::filesystem::symlink_status(sibling, ignored)) ? which : which + " is missing");
     CORTIQ_ASSIGN_OR_RETURN(const uint64_t its_number, number_of(k, "split.no"));
     CORTIQ_ASSIGN_OR_RETURN(const uint64_t its_count, number_of(k, "split.count"));
     if (its_number != k || its_count != count)

@@ -12,6 +12,7 @@
 #include "formats/artifact/artifact_hash.h"
 #include "formats/checked_math.h"
 #include "formats/file_guard.h"
+#include "formats/input_files.h"
 #include "formats/quote.h"
 
 namespace cortiq::runtime {
@@ -65,6 +66,7 @@ StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path) {
     return system_error(("cannot read " + name).c_str(), errno);
   if (!S_ISREG(info.st_mode))
     return io_error(name + " is not a regular file");
+  formats::remember_input(file.fd);
   if (static_cast<uint64_t>(info.st_size) < formats::kArtifactPage)
     return invalid(name + " is not an artifact: it has " + std::to_string(info.st_size) +
                    " bytes, fewer than its header");

@@ -1,12 +1,17 @@
 #include "tools/cortiq-convert/convert.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unistd.h>
 
 #include "formats/atomic_file.h"
 #include "formats/cmf/cmf_stream_writer.h"
 #include "formats/file_kind.h"
 #include "formats/gguf/gguf_file.h"
+#include "formats/input_files.h"
 #include "formats/page_release.h"
 #include "formats/quote.h"
 #include "formats/safetensors/safetensors_file.h"
@@ -82,7 +87,9 @@ private:
     CORTIQ_ASSIGN_OR_RETURN(CmfStreamWriter writer, start(options_.output, targets_, /*first=*/true));
     CORTIQ_RETURN_IF_ERROR(fill(writer, targets_));
     CORTIQ_RETURN_IF_ERROR(verify(writer.temporary_path()));
-    return writer.commit();
+    CORTIQ_RETURN_IF_ERROR(writer.commit());
+    remove_signature(options_.output);
+    return {};
   }
 
   Status write_shards(const std::vector<std::vector<Target>>& shards) {
@@ -96,7 +103,20 @@ private:
     }
     CORTIQ_RETURN_IF_ERROR(verify(files.path(0)));
     summary_.shards = shards.size();
-    return files.publish();
+    CORTIQ_RETURN_IF_ERROR(files.publish());
+    for (size_t i = 0; i < shards.size(); ++i)
+      remove_signature(files.destination(i));
+    return {};
+  }
+
+  /// The signature of a file that was replaced does not hold for the new one.
+  void remove_signature(const std::string& path) {
+    const std::string signature = path + ".sig";
+    if (unlink(signature.c_str()) == 0)
+      summary_.warnings.push_back(quote(signature) + " was removed: it signed the file that was replaced");
+    else if (errno != ENOENT)
+      summary_.warnings.push_back(quote(signature) +
+                                  " does not belong to the new file and cannot be removed: " + std::strerror(errno));
   }
 
   /// The first file, or the only one, has the text side too.
@@ -141,7 +161,25 @@ private:
   double total_ = 0, done_ = 0;
 };
 
+/// Endings that say another format than the one that is written.
+Status check_ending(const std::string& output) {
+  for (const std::string_view ending : {".cqa", ".gguf", ".json", ".safetensors"})
+    if (output.ends_with(ending))
+      return invalid(quote(output) + " ends in " + std::string(ending) +
+                     ", but the result is a CMF file; choose a name that ends in .cmf");
+  return {};
+}
+
+/// Everything in a checkpoint's folder belongs to the checkpoint, but what an earlier conversion put there.
+void remember_folder(const std::string& folder) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() != ".cmf")
+      formats::remember_input(it->path().string());
+}
+
 StatusOr<ConvertSummary> convert_model(SourceModel model, const ConvertOptions& options) {
+  CORTIQ_RETURN_IF_ERROR(formats::check_output(options.output));
   ConvertSummary summary;
   summary.format = model.format;
   summary.bytes_in = model.bytes;
@@ -156,8 +194,10 @@ StatusOr<ConvertSummary> convert_model(SourceModel model, const ConvertOptions& 
 
 StatusOr<ConvertSummary> convert(const ConvertOptions& options) {
   CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.input, options.output));
+  CORTIQ_RETURN_IF_ERROR(check_ending(options.output));
   std::error_code error;
   if (std::filesystem::is_directory(options.input, error)) {
+    remember_folder(options.input);
     CORTIQ_ASSIGN_OR_RETURN(const formats::SafetensorsFolder weights, formats::SafetensorsFolder::open(options.input));
     CORTIQ_ASSIGN_OR_RETURN(SourceModel model, read_hf_model(options.input, weights));
     return convert_model(std::move(model), options);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "formats/input_files.h"
 #include "formats/part_files.h"
 #include "formats/quote.h"
 
@@ -78,9 +79,10 @@ StatusOr<ShardFiles> ShardFiles::create(const std::string& output, size_t count)
   out.count_ = count;
   for (size_t i = 0; i < count; ++i) {
     struct stat info{};
-    const std::string destination = out.folder_ + "/" + out.name(i);
+    const std::string destination = out.destination(i);
     if (stat(destination.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
       return io_error("cannot write " + quote(destination) + ": it exists and is not a regular file");
+    CORTIQ_RETURN_IF_ERROR(formats::check_protected(destination));
   }
   CORTIQ_ASSIGN_OR_RETURN(formats::Part part, formats::create_part(output, /*folder=*/true));
   out.temporary_ = std::move(part.path);
@@ -118,11 +120,11 @@ void ShardFiles::written(size_t index) {
 }
 
 Status ShardFiles::publish() {
-  const std::string first = folder_ + "/" + name(0);
+  const std::string first = destination(0);
   if (unlink(first.c_str()) != 0 && errno != ENOENT)
     return system_error("cannot replace", first);
   for (size_t i = count_; i-- > 0;) {
-    const std::string to = folder_ + "/" + name(i);
+    const std::string to = destination(i);
     if (rename(path(i).c_str(), to.c_str()) != 0)
       return system_error("cannot write", to);
     formats::unwatch_part(path(i));

@@ -29,6 +29,8 @@ public:
 
   /// Where shard `index`, from 0, is to be written.
   std::string path(size_t index) const;
+  /// Where it is after publish().
+  std::string destination(size_t index) const { return folder_ + "/" + name(index); }
   /// Tells that it is there.
   void written(size_t index);
   /// Gives all files their names, the first last: until then there is nothing that can be opened.
@@ -40,7 +42,7 @@ private:
 
   std::string folder_, stem_, temporary_; ///< of the result, its name without .cmf, the temporary folder
   size_t count_ = 0;
-  int fd_ = -1; ///< of the temporary folder
+  int fd_ = -1; ///< of the temporary folder's lock
 };
 
 } // namespace cortiq::convert

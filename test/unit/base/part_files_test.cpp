@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "formats/atomic_file.h"
+#include "formats/file_guard.h"
+#include "formats/mapped_file.h"
 #include "test/unit/base/test_files.h"
 
 namespace cortiq::formats {
@@ -40,7 +42,7 @@ int run_child(Body body) {
 }
 
 TEST(PartFiles, SignalsRemoveWhatIsUnfinished) {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU}) {
     const test::ScratchFolder folder;
     const int status = run_child([&] {
       prepare_to_write();
@@ -78,11 +80,20 @@ TEST(PartFiles, TheNextRunRemovesWhatAKilledOneLeft) {
   });
   ASSERT_TRUE(WIFSIGNALED(status));
   ASSERT_EQ(names_in(folder).size(), 2u);
+  // Names of others: no digits of ours, no ending of ours, folders without our lock or with folders in them.
   test::write_bytes(folder / "out.part-notours", test::bytes_of("x"));
+  test::write_bytes(folder / "out.part-123456", test::bytes_of("x"));
+  std::filesystem::create_directories(folder / "out.part-abcdef/kept");
+  std::filesystem::create_directories(folder / "out.part-abcdef.cortiq/kept");
+  std::filesystem::create_directories(folder / "out.part-012345.cortiq/kept");
+  test::write_bytes(folder / "out.part-012345.cortiq/.cortiq-part", {});
   StatusOr<AtomicFile> file = AtomicFile::create(folder / "out");
   ASSERT_TRUE(file.ok()) << file.status().message();
   ASSERT_TRUE(file->commit().ok());
-  EXPECT_THAT(names_in(folder), ElementsAre("out", "out.part-notours"));
+  EXPECT_THAT(names_in(folder), ElementsAre("out", "out.part-012345.cortiq", "out.part-123456", "out.part-abcdef",
+                                            "out.part-abcdef.cortiq", "out.part-notours"));
+  for (const char* kept : {"out.part-abcdef/kept", "out.part-abcdef.cortiq/kept", "out.part-012345.cortiq/kept"})
+    EXPECT_TRUE(std::filesystem::exists(folder / kept)) << kept;
 }
 
 TEST(PartFiles, PartsOfOthersThatStillWriteStay) {
@@ -94,6 +105,39 @@ TEST(PartFiles, PartsOfOthersThatStillWriteStay) {
   EXPECT_TRUE(first->write("first").ok() && first->commit().ok());
   EXPECT_TRUE(second->write("second").ok() && second->commit().ok());
   EXPECT_THAT(names_in(folder), ElementsAre("out"));
+}
+
+TEST(PartFiles, ACutInputLeavesNoPart) {
+  const test::ScratchFolder folder;
+  test::write_bytes(folder / "in", std::vector<uint8_t>(1 << 16, 1));
+  const int status = run_child([&] {
+    close(STDERR_FILENO); // the sentence is another test's
+    install_file_guard("part_files_test");
+    prepare_to_write();
+    const StatusOr<MappedFile> input = MappedFile::open(folder / "in");
+    const StatusOr<AtomicFile> file = AtomicFile::create(folder / "out");
+    std::filesystem::resize_file(folder / "in", 0);
+    const volatile uint8_t* bytes = input->bytes().data();
+    _exit(bytes[1 << 15]);
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_THAT(names_in(folder), ElementsAre("in"));
+}
+
+TEST(PartFiles, ProgramsThatWriteProtectWhatTheyRead) {
+  const test::ScratchFolder folder;
+  test::write_bytes(folder / "in", test::bytes_of("abc"));
+  const int status = run_child([&] {
+    prepare_to_write();
+    if (!MappedFile::open(folder / "in").ok())
+      _exit(3);
+    const StatusOr<AtomicFile> file = AtomicFile::create(folder / "in");
+    _exit(file.ok() ? 1 : exit_code(file.status()));
+  });
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_THAT(names_in(folder), ElementsAre("in"));
 }
 
 TEST(PartFiles, FilesThatGrowTooLargeAreAnError) {
