@@ -128,6 +128,9 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--cache", o.cache, "folder of compiled models (default: $XDG_CACHE_HOME/cortiq or ~/.cache/cortiq)")
       ->type_name("DIR")
       ->group(compile);
+  app.add_option("--require-key", o.require_key, "refuse a model that is not signed with this ed25519 key (64 digits)")
+      ->type_name("HEX")
+      ->group(compile);
 }
 
 std::string read_standard_input() {

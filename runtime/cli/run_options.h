@@ -37,6 +37,7 @@ struct RunOptions {
   bool doctor = false;
   // For a model that has to be compiled first.
   std::string numerics, target, cache;
+  std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed it
 };
 
 /// What came of a command line: go on, or end with this code (after --help, or a sentence on stderr).

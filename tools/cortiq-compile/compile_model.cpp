@@ -8,10 +8,12 @@
 #include "compiler/pipelines/Pipelines.h"
 #include "compiler/target/target_attr.h"
 #include "formats/artifact/artifact_hash.h"
+#include "formats/input_files.h"
 #include "formats/quote.h"
 #include "runtime/text/text_section.h"
 #include "runtime/text/text_source.h"
 #include "tools/cortiq-compile/session.h"
+#include "tools/cortiq-compile/signatures.h"
 
 namespace cortiq::tools {
 namespace {
@@ -97,6 +99,8 @@ Status compile_model(const CompileOptions& options) {
   mlir::ModuleOp module = *model.module;
   for (const std::string& sentence : model.warnings)
     warn(sentence);
+  CORTIQ_RETURN_IF_ERROR(formats::check_output(options.output));
+  CORTIQ_RETURN_IF_ERROR(check_signatures(model, options.model, options.require_key));
   session.lap("read the model");
 
   module->setAttr(cmf::kTargetAttr, compiler::targetAttr(&session.context(), target));
@@ -128,6 +132,8 @@ Status compile_model(const CompileOptions& options) {
   session.lap("hash the model");
   Status written = session.write_artifact(module, *emitter, parts.bytes, std::move(facts));
   session.lap("generate kernels, pack weights, write");
+  if (written.ok())
+    session.say_done();
   return written;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/cli/run_options.h"
 #include "runtime/text/text_section.h"
 #include "runtime/text/text_source.h"
+#include "tools/cortiq-compile/signatures.h"
 
 namespace cortiq::tools {
 namespace {
@@ -73,6 +74,7 @@ StatusOr<int> interpret(int argc, const char* const* argv) {
   CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model, compiler::loadModel(options.file, context));
   for (const std::string& sentence : model.warnings)
     std::fprintf(stderr, "cortiq-compile: note: %s\n", sentence.c_str());
+  CORTIQ_RETURN_IF_ERROR(check_signatures(model, options.file, options.require_key));
   if (options.verify && model.cmf)
     CORTIQ_RETURN_IF_ERROR(model.cmf->verify());
   CORTIQ_ASSIGN_OR_RETURN(cmf::Interpreter interpreter, cmf::Interpreter::create(*model.module, *model.weights));

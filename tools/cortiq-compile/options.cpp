@@ -95,6 +95,8 @@ Status check(const CompileOptions& o) {
   }
   if (!o.model.empty())
     return invalid("--gemv compiles one kernel and takes no model");
+  if (!o.require_key.empty() || !o.cache_key.empty())
+    return invalid("--require-key and --cache-key belong to a model, --gemv takes none");
   if (o.shape.empty() || o.weights.empty() || o.weights == "embed")
     return invalid("--gemv needs --shape ROWSxCOLS and --weights FILE");
   if (!o.layout.empty() && o.layout != "r16" && o.layout != "verbatim")
@@ -129,6 +131,12 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
                                  cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> threads("j", cl::desc("Threads (default: all cores)"), cl::value_desc("N"), cl::Prefix,
                                cl::cat(main));
+
+  cl::opt<std::string, true> require_key("require-key",
+                                         cl::desc("Refuse a model that is not signed with this ed25519 key"),
+                                         cl::value_desc("HEX"), cl::location(o.require_key), cl::cat(main));
+  cl::opt<std::string, true> cache_key("cache-key", cl::desc("Write this into the artifact's options"),
+                                       cl::value_desc("TEXT"), cl::location(o.cache_key), cl::cat(main), cl::Hidden);
 
   cl::opt<std::string> emit("emit",
                             cl::desc("What to write: the artifact (default), the fused graph (cmf dialect), the "

@@ -21,7 +21,9 @@ struct CompileOptions {
   EmitKind emit = EmitKind::kArtifact;
   uint64_t max_context = 0; ///< 0 = as trained
   uint64_t max_batch = 256;
-  unsigned threads = 0; ///< 0 = all cores
+  unsigned threads = 0;    ///< 0 = all cores
+  std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed the model; empty = nobody
+  std::string cache_key;   ///< what cortiq-run knows its copy by; written into the artifact's options
   bool print_ir_after_all = false;
   bool time_passes = false;
 

@@ -1,11 +1,14 @@
 #include "tools/cortiq-compile/session.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <thread>
+#include <unistd.h>
 
 #include "llvm/Support/raw_ostream.h"
 
 #include "formats/atomic_file.h"
+#include "formats/quote.h"
 #include "formats/standard_output.h"
 #include "runtime/loader/load.h"
 #include "tools/cortiq-compile/progress.h"
@@ -98,10 +101,24 @@ Status CompileSession::write_artifact(mlir::ModuleOp module, compiler::KernelEmi
   return compiler::emitArtifact(module, emitter, model, std::move(facts), options_.output, write);
 }
 
+void CompileSession::say_done() const {
+  std::error_code error;
+  const uintmax_t bytes = std::filesystem::file_size(options_.output, error);
+  if (error || !options_.cache_key.empty() || !isatty(STDERR_FILENO))
+    return;
+  double total = 0;
+  for (auto [name, ms] : laps_)
+    total += ms;
+  std::fprintf(stderr, "%s: %.1f MiB in %.1f s\n", formats::quote(options_.output).c_str(),
+               static_cast<double>(bytes) / 1048576, total / 1000);
+}
+
 std::string shaping_options(const CompileOptions& o) {
   std::string text = "--numerics=" + o.numerics + " --max-batch=" + std::to_string(o.max_batch);
   if (o.max_context != 0)
     text += " --max-context=" + std::to_string(o.max_context);
+  if (!o.cache_key.empty())
+    text += " --cache-key=" + o.cache_key;
   if (o.gemv.empty())
     return text + " --weights=" + o.weights;
   return text + " --gemv=" + o.gemv + " --shape=" + o.shape + (o.layout.empty() ? "" : " --layout=" + o.layout);

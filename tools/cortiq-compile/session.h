@@ -33,6 +33,9 @@ public:
 
   /// Ends the step that began with the previous call (or the start) under `name`.
   void lap(const char* name);
+  /// One line on a terminal: the file, its size, and the time of all steps. Whoever compiles into a cache asks for
+  /// none.
+  void say_done() const;
 
   /// Writes the text of --emit=cmf and --emit=kernel.
   Status write_ir(mlir::ModuleOp module);

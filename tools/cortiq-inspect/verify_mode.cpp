@@ -2,9 +2,8 @@
 
 #include <cstdio>
 #include <optional>
-#include <utility>
 
-#include "formats/cmf/signature.h"
+#include "formats/cmf/signed_model.h"
 #include "formats/quote.h"
 #include "tools/cortiq-inspect/artifact_mode.h"
 #include "tools/cortiq-inspect/model_file.h"
@@ -16,42 +15,8 @@ namespace {
 using formats::quote;
 using formats::SignerKey;
 
-/// Each file of a model has its own sidecar. `found` becomes a clause for the sentence on the whole.
-Status check_signatures(const formats::CmfFile& file, const std::optional<SignerKey>& required, std::string& found) {
-  size_t files_signed = 0;
-  std::string signer;
-  for (size_t i = 0; i < file.file_count(); ++i) {
-    const std::string& path = file.file_path(i);
-    CORTIQ_ASSIGN_OR_RETURN(const auto signature, formats::read_cmf_signature(path));
-    if (!signature) {
-      if (required)
-        return invalid(quote(path) + ": it is not signed (there is no " + quote(formats::cmf_signature_path(path)) +
-                       "), --require-key asks for it");
-      continue;
-    }
-    CORTIQ_RETURN_IF_ERROR(
-        formats::verify_cmf_signature(*signature, file.file_bytes(i), required).with_prefix(quote(path)));
-    const std::string key = formats::signer_key_hex(signature->key);
-    if (!signer.empty() && signer != key) {
-      std::string sentence = quote(path);
-      sentence.append(": it is signed by ").append(key).append(", the shard before it by ").append(signer);
-      return invalid(std::move(sentence));
-    }
-    signer = key;
-    ++files_signed;
-  }
-  if (files_signed == 0)
-    found = "not signed";
-  else if (files_signed == file.file_count())
-    found = "signed by " + signer;
-  else
-    found = std::to_string(files_signed) + " of " + std::to_string(file.file_count()) + " shards signed by " + signer;
-  return {};
-}
-
 Status verify(const formats::CmfFile& file, const std::optional<SignerKey>& required, std::string& found) {
-  std::string signatures;
-  CORTIQ_RETURN_IF_ERROR(check_signatures(file, required, signatures));
+  CORTIQ_ASSIGN_OR_RETURN(const std::string signatures, formats::check_cmf_signatures(file, required));
   CORTIQ_RETURN_IF_ERROR(file.verify());
   found = "sound, all stored hashes match, " + signatures;
   return {};

@@ -10,6 +10,7 @@
 
 #include "formats/file_guard.h"
 #include "formats/file_kind.h"
+#include "formats/input_files.h"
 #include "formats/part_files.h"
 #include "formats/quote.h"
 #include "formats/standard_output.h"
@@ -58,8 +59,15 @@ Status run(const RunOptions& options, int argc, char** argv) {
     return cortiq::invalid("--numerics and --target say how to compile a model, and " +
                            cortiq::formats::quote(options.file) +
                            " is compiled already; leave them out, or compile the model again with them");
+  if (kind == cortiq::formats::FileKind::kArtifact && !options.require_key.empty())
+    return cortiq::unsupported(cortiq::formats::quote(options.file) +
+                               ": signatures of artifacts are not checked by this version; give the model with "
+                               "--require-key");
   std::optional<cortiq::tools::CachedArtifact> cached;
   if (kind != cortiq::formats::FileKind::kArtifact) {
+    for (const std::string& file : cortiq::formats::model_files(options.file))
+      cortiq::formats::remember_input(file);
+    CORTIQ_RETURN_IF_ERROR(cortiq::formats::check_output(options.logits));
     StatusOr<cortiq::tools::CachedArtifact> artifact = cortiq::tools::compile_into_cache(options);
     if (!artifact.ok())
       return artifact.status();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "formats/artifact/artifact_hash.h"
+#include "formats/input_files.h"
 #include "formats/quote.h"
 #include "runtime/cli/compiler_process.h"
 #include "runtime/cpu/features.h"
@@ -79,6 +80,13 @@ StatusOr<std::string> cache_key(const runtime::cli::RunOptions& options, const s
   bytes.add(model);
   bytes.add_sample(fd, static_cast<uint64_t>(model.st_size));
   close(fd);
+  // Other parts, and signatures: one that came, changed or went is looked at anew.
+  for (const std::string& file : formats::model_files(options.file)) {
+    struct stat beside{};
+    if (stat(file.c_str(), &beside) == 0)
+      bytes.add(beside);
+  }
+  bytes.add(options.require_key);
   // The compiler's own file stands for its version.
   if (stat(compiler.c_str(), &program) == 0)
     bytes.add(program);
@@ -104,8 +112,12 @@ std::string cache_folder(const std::string& asked) {
   return !folder.empty() && access(folder.c_str(), W_OK | X_OK) == 0 ? folder : "";
 }
 
+constexpr char kKeyOption[] = "--cache-key=";
+
 std::vector<std::string> compile_arguments(const runtime::cli::RunOptions& options, const std::string& out) {
   std::vector<std::string> arguments = {options.file, "-o", out};
+  if (!options.require_key.empty())
+    arguments.push_back("--require-key=" + options.require_key);
   if (!options.numerics.empty())
     arguments.push_back("--numerics=" + options.numerics);
   if (!options.target.empty())
@@ -137,8 +149,15 @@ bool short_of_space(const std::string& folder, const std::string& file) {
   return uint64_t{space.f_bavail} * space.f_frsize < 2 * static_cast<uint64_t>(model.st_size);
 }
 
-bool usable(const std::string& path) {
-  return access(path.c_str(), R_OK) == 0 && runtime::load_artifact(path, {}).ok();
+/// Whether `path` is sound and was compiled for this entry: an artifact of another model under its name is none.
+bool usable(const std::string& path, const std::string& key) {
+  if (access(path.c_str(), R_OK) != 0)
+    return false;
+  const auto artifact = runtime::load_artifact(path, {});
+  if (!artifact.ok())
+    return false;
+  const flatbuffers::String* how = (*artifact)->manifest->options();
+  return how != nullptr && how->string_view().find(kKeyOption + key) != std::string_view::npos;
 }
 
 } // namespace
@@ -157,11 +176,13 @@ StatusOr<CachedArtifact> compile_into_cache(const runtime::cli::RunOptions& opti
   const std::string folder = cache_folder(options.cache);
   if (!folder.empty()) {
     const std::string path = folder + "/" + key + ".cqa";
-    if (usable(path))
+    if (usable(path, key))
       return CachedArtifact(path, false);
     if (isatty(STDERR_FILENO))
       std::fprintf(stderr, "cortiq-run: compiling %s\n", formats::quote(options.file).c_str());
-    const Status status = runtime::cli::run_compiler(compiler, compile_arguments(options, path));
+    std::vector<std::string> arguments = compile_arguments(options, path);
+    arguments.push_back(kKeyOption + key);
+    const Status status = runtime::cli::run_compiler(compiler, arguments);
     if (status.ok())
       return CachedArtifact(path, false);
     if (!short_of_space(folder, options.file))
