@@ -175,12 +175,18 @@ Status bench_quality(const QualityBenchOptions& options) {
   CORTIQ_RETURN_IF_ERROR(check(options));
   CORTIQ_ASSIGN_OR_RETURN(const formats::MappedFile file, formats::MappedFile::open(options.text));
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (!formats::is_utf8(text))
+    return invalid(formats::quote(options.text) + " is not UTF-8; --perplexity takes a text");
 
   CORTIQ_ASSIGN_OR_RETURN(const auto loaded, load(options.file, options.numerics, options.target));
   StatusOr<TextIds> ids = read_text(*loaded, text);
   if (!ids.ok())
     return ids.status().with_prefix(formats::quote(options.file));
   const uint64_t window = window_of(options, *loaded);
+  if (ids->ids.size() < window)
+    return invalid(formats::quote(options.text) + " has " + std::to_string(ids->ids.size()) +
+                   " tokens, fewer than one context of " + std::to_string(window) +
+                   "; take a longer text or a smaller --context");
   CORTIQ_ASSIGN_OR_RETURN(const Contender model, prepare(loaded, options, options.kv, window));
   Contender reference;
   if (!options.reference.empty()) {

@@ -72,10 +72,12 @@ ExpertPlace expert_place(const GgufTensors& tensors, uint64_t layer, uint64_t ex
 
 Status add_router(GgufTensors& tensors, uint64_t layer) {
   const ExpertSizes& e = tensors.sizes.experts;
-  CORTIQ_ASSIGN_OR_RETURN(SourceTensor* const router,
-                          tensors.add(gguf_block(layer, "ffn_gate_inp.weight"), mlp_name(layer, "gate.weight"),
-                                      {e.count, tensors.sizes.hidden}));
-  router->precise = true;
+  const StatusOr<SourceTensor*> router = tensors.add(gguf_block(layer, "ffn_gate_inp.weight"),
+                                                     mlp_name(layer, "gate.weight"), {e.count, tensors.sizes.hidden});
+  if (!router.ok())
+    return invalid(router.status().message() + " for " + std::to_string(e.count) + " experts (key " +
+                   std::string(tensors.arch.name) + ".expert_count)");
+  (*router)->precise = true;
   for (const char* stem : {"exp_probs_b.bias", "exp_probs_b"}) {
     if (!tensors.has(gguf_block(layer, stem)))
       continue;

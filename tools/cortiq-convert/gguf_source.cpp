@@ -147,7 +147,10 @@ StatusOr<SourceModel> read_gguf_model(const GgufFile& file) {
   model.name = formats::is_utf8(name) ? std::string(name) : "";
   for (size_t i = 0; i < file.file_count(); ++i)
     model.bytes += file.file_bytes(i).size();
-  CORTIQ_RETURN_IF_ERROR(read_model(file, model).with_prefix(quote(file.path())));
+  // What the metadata's reader says names the file already.
+  const std::string path = quote(file.path());
+  if (const Status status = read_model(file, model); !status.ok())
+    return status.message().starts_with(path + ": ") ? status : status.with_prefix(path);
   CORTIQ_RETURN_IF_ERROR(read_text(file, model));
   return model;
 }

@@ -76,6 +76,9 @@ private:
       return read_long(scaling);
     if (name == "dynamic" && scaling.has("alpha"))
       return read_alpha(scaling);
+    if (name != "linear" && name != "llama3" && name != "yarn")
+      return unsupported("the rope_type is " + quote(name) +
+                         "; default, linear, llama3, longrope and yarn can be converted");
     CORTIQ_ASSIGN_OR_RETURN(const double factor, scaling.number("factor"));
     if (factor <= 0)
       return invalid("the factor of rope_scaling is not positive");
@@ -85,10 +88,7 @@ private:
     }
     if (name == "llama3")
       return read_llama3(scaling, factor);
-    if (name == "yarn")
-      return read_yarn(scaling, factor);
-    return unsupported("the rope_type is " + quote(name) +
-                       "; default, linear, llama3, longrope and yarn can be converted");
+    return read_yarn(scaling, factor);
   }
 
   /// HunYuan's alpha is a larger base.

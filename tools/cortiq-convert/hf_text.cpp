@@ -61,7 +61,8 @@ std::optional<uint32_t> named_token(const runtime::text::Tokenizer& tokenizer, c
   return std::nullopt;
 }
 
-StatusOr<std::optional<std::string>> chat_template(const std::string& folder, const Json& tokenizer_config) {
+StatusOr<std::optional<std::string>> chat_template(const std::string& folder, const Json& tokenizer_config,
+                                                   std::vector<std::string>& warnings) {
   const std::string path = folder + "/chat_template.jinja";
   if (exists(path)) {
     CORTIQ_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
@@ -70,14 +71,17 @@ StatusOr<std::optional<std::string>> chat_template(const std::string& folder, co
     return std::optional(std::string(text_of(file.bytes())));
   }
   const auto found = tokenizer_config.is_object() ? tokenizer_config.find("chat_template") : tokenizer_config.end();
-  if (!tokenizer_config.is_object() || found == tokenizer_config.end())
+  if (!tokenizer_config.is_object() || found == tokenizer_config.end() || found->is_null())
     return std::optional<std::string>();
   if (found->is_string())
     return std::optional(found->get<std::string>());
-  if (found->is_array()) // several, by name
-    for (const Json& entry : *found)
-      if (entry.is_object() && entry.value("name", Json()) == "default" && entry.value("template", Json()).is_string())
-        return std::optional(entry["template"].get<std::string>());
+  const std::string place = quote(folder + "/tokenizer_config.json");
+  if (!found->is_array())
+    return invalid(place + ": chat_template is neither a text nor a list of templates");
+  for (const Json& entry : *found) // several, by name
+    if (entry.is_object() && entry.value("name", Json()) == "default" && entry.value("template", Json()).is_string())
+      return std::optional(entry["template"].get<std::string>());
+  warnings.push_back(place + ": none of its chat templates is called default, so the result has none");
   return std::optional<std::string>();
 }
 
@@ -114,7 +118,7 @@ Status read_hf_text(const std::string& folder, const Json& config, SourceModel& 
   if (!text.bos_id)
     text.bos_id = id_of(config, "bos_token_id");
   text.pad_id = named_token(*tokenizer, names, "pad_token");
-  CORTIQ_ASSIGN_OR_RETURN(text.chat_template, chat_template(folder, names));
+  CORTIQ_ASSIGN_OR_RETURN(text.chat_template, chat_template(folder, names, model.warnings));
   model.tokenizer_config = text_bundle(text);
   return {};
 }

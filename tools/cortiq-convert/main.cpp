@@ -13,6 +13,7 @@
 #include "formats/encode/encoder.h"
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
+#include "formats/quote.h"
 #include "formats/standard_output.h"
 #include "tools/cortiq-convert/convert.h"
 #include "tools/cortiq-convert/progress_bar.h"
@@ -74,7 +75,7 @@ void print_text(const ConvertOptions& options, const ConvertSummary& summary) {
       std::printf("relative error up to %.4f\n", group.worst);
   }
   const std::string files = summary.shards == 0 ? "" : " in " + std::to_string(summary.shards) + " files";
-  std::printf("%s%s: %.1f MiB from %.1f MiB, verified\n", options.output.c_str(), files.c_str(),
+  std::printf("%s%s: %.1f MiB from %.1f MiB, verified\n", cortiq::formats::quote(options.output).c_str(), files.c_str(),
               static_cast<double>(summary.bytes_out) / 1048576, static_cast<double>(summary.bytes_in) / 1048576);
 }
 

@@ -127,7 +127,8 @@ private:
     const Codec* codec = &wanted;
     if (const Status fits = formats::check_encodable(wanted, source.shape[0], source.shape[1]); !fits.ok()) {
       codec = &codec_info(CodecId::kQ82F);
-      warnings_.push_back("tensor " + quote(source.name) + " becomes q8_2f: it " + fits.message());
+      warnings_.push_back("tensor " + quote(source.name) + " becomes q8_2f instead of " + std::string(wanted.name) +
+                          ": " + fits.message());
     }
     const bool lossless =
         codec->id == CodecId::kF32 || (source.movable() && is_plain(*codec) && codec->id == source.tensor->codec->id);

@@ -19,6 +19,8 @@ const MAX_SECONDS: u64 = 1;
 
 thread_local! {
     static BYTES_LEFT: Cell<u64> = const { Cell::new(0) };
+    static SPENT: Cell<u64> = const { Cell::new(0) };
+    static ENTRY_SHARE: Cell<u64> = const { Cell::new(0) };
     static NESTINGS_LEFT: Cell<u32> = const { Cell::new(0) };
     static DEADLINE: Cell<Option<Instant>> = const { Cell::new(None) };
     static SENTINEL: Cell<Option<char>> = const { Cell::new(None) };
@@ -26,6 +28,8 @@ thread_local! {
 
 pub fn start(input_bytes: u64, sentinel: Option<char>) {
     BYTES_LEFT.set(FLOOR_BYTES.saturating_add(input_bytes.saturating_mul(BYTES_PER_INPUT_BYTE)));
+    SPENT.set(0);
+    ENTRY_SHARE.set(0);
     NESTINGS_LEFT.set(MAX_NESTINGS);
     // Large conversations get time in proportion; a template that only burns time does not.
     let extra = Duration::from_millis(input_bytes >> 14);
@@ -45,18 +49,35 @@ pub fn sentinel() -> Option<char> {
 pub fn charge_bytes(count: usize) -> Result<(), Error> {
     let left = BYTES_LEFT.get();
     if count as u64 > left {
-        return Err(invalid("it produces more text than a chat template may"));
+        return Err(exhausted(0, count as u64));
     }
     BYTES_LEFT.set(left - count as u64);
+    SPENT.set(SPENT.get() + count as u64);
     if DEADLINE.get().is_some_and(|deadline| Instant::now() > deadline) {
         return Err(invalid("it runs longer than a chat template may"));
     }
     Ok(())
 }
 
-/// Charges `count` entries of a list that is about to be built.
+/// Charges `count` entries of a list that is about to be built, or turns of a loop.
 pub fn charge_entries(count: usize) -> Result<(), Error> {
-    charge_bytes(count.saturating_mul(ENTRY_BYTES))
+    let bytes = count.saturating_mul(ENTRY_BYTES);
+    if bytes as u64 > BYTES_LEFT.get() {
+        return Err(exhausted(bytes as u64, 0));
+    }
+    ENTRY_SHARE.set(ENTRY_SHARE.get() + bytes as u64);
+    charge_bytes(bytes)
+}
+
+/// Says what the larger part of everything was used for, the last charge included.
+fn exhausted(entries: u64, text: u64) -> Error {
+    let entries = ENTRY_SHARE.get().saturating_add(entries);
+    let text = SPENT.get().saturating_sub(ENTRY_SHARE.get()).saturating_add(text);
+    invalid(if entries > text {
+        "it takes more steps, or builds longer lists, than a chat template may"
+    } else {
+        "it produces more text than a chat template may"
+    })
 }
 
 /// Charges a value that has just been made.
