@@ -183,11 +183,11 @@ Status bench_quality(const QualityBenchOptions& options) {
   if (!ids.ok())
     return ids.status().with_prefix(formats::quote(options.file));
   const uint64_t window = window_of(options, *loaded);
+  CORTIQ_ASSIGN_OR_RETURN(const Contender model, prepare(loaded, options, options.kv, window));
   if (ids->ids.size() < window)
     return invalid(formats::quote(options.text) + " has " + std::to_string(ids->ids.size()) +
                    " tokens, fewer than one context of " + std::to_string(window) +
                    "; take a longer text or a smaller --context");
-  CORTIQ_ASSIGN_OR_RETURN(const Contender model, prepare(loaded, options, options.kv, window));
   Contender reference;
   if (!options.reference.empty()) {
     CORTIQ_ASSIGN_OR_RETURN(const auto wanted, load_reference(options));
