@@ -7,7 +7,6 @@ namespace cortiq::compiler {
 
 using formats::CmfArch;
 using formats::CmfFile;
-using formats::CmfLayerType;
 
 namespace {
 
@@ -19,15 +18,8 @@ struct Feature {
 constexpr Feature kFileFeatures[] = {
     {"skills", [](const CmfFile& f) { return !f.skills().empty(); }},
     {"task masks", [](const CmfFile& f) { return f.masks().has_value(); }},
-    {"multi-head latent attention (arch.mla)", [](const CmfFile& f) { return f.arch().mla.has_value(); }},
     {"a resonance router (arch.moe.router_resonance)",
      [](const CmfFile& f) { return f.arch().moe && f.arch().moe->router_resonance; }},
-    {"a hierarchical head (arch.head_clusters)", [](const CmfFile& f) { return f.arch().head_clusters.has_value(); }},
-    {"looped layers (arch.num_loops)", [](const CmfFile& f) { return f.arch().num_loops != 1; }},
-    {"heads of another size in global layers (arch.global_head_dim)",
-     [](const CmfFile& f) { return f.arch().global_head_dim || f.arch().num_global_kv_heads; }},
-    {"the activation 'situ'", [](const CmfFile& f) { return f.arch().hidden_act == "situ"; }},
-    {"the activation 'swigluoai'", [](const CmfFile& f) { return f.arch().hidden_act == "swigluoai"; }},
 };
 
 // Suffixes of a layer's tensors that change what the layer computes.
@@ -37,17 +29,12 @@ struct TensorFeature {
 };
 
 constexpr TensorFeature kTensorFeatures[] = {
-    {"layer_scalar", "a scaled layer output"},
     {"mlp.down_proj.tube1.weight", "task tubes"},
     {"mlp.gate_proj.tube1.weight", "task tubes"},
-    {"self_attn.g_proj.weight", "a projected attention gate"},
-    {"self_attn.kv_b_proj.weight", "multi-head latent attention"},
-    {"self_attn.sink_k.weight", "bounded attention"},
 };
 
 // Names whose files have a layer stack, or arithmetic, of their own.
-constexpr std::string_view kDedicatedArchitectures[] = {"deepseek_v4", "deepseek_v41",  "flint",
-                                                        "lfm3",        "minimax_m3_vl", "spark2_5"};
+constexpr std::string_view kDedicatedArchitectures[] = {"deepseek_v4", "deepseek_v41"};
 
 } // namespace
 
@@ -64,17 +51,12 @@ Status refuseCmfFeatures(const CmfFile& file) {
     if (arch.arch_name == name)
       return unsupported(formats::quote(file.path()) + ": architecture " + formats::quote(arch.arch_name) +
                          " has a layer stack of its own, which this compiler does not build");
-  if (!arch.family_blocks.empty())
-    return refuse("a block 'arch." + arch.family_blocks[0] + "'");
+  for (const std::string& block : arch.family_blocks)
+    if (block != "anchor_core")
+      return refuse("a block 'arch." + block + "'");
   for (const Feature& feature : kFileFeatures)
     if (feature.present(file))
       return refuse(std::string(feature.word));
-  for (size_t i = 0; i < arch.layer_types.size(); ++i) {
-    const CmfLayerType type = arch.layer_types[i];
-    if (type == CmfLayerType::kBoundedAttention)
-      return refuse("layers of type " + std::string(formats::cmf_layer_type_name(type)) + " (layer " +
-                    std::to_string(i) + ")");
-  }
   for (const formats::Tensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     if (!name.starts_with("model.layers."))

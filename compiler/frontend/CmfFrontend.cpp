@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/frontend/RopeTables.h"
+#include "compiler/frontend/cmf/BoundedAttention.h"
 #include "compiler/frontend/cmf/Experts.h"
+#include "compiler/frontend/cmf/Flint.h"
+#include "compiler/frontend/cmf/LatentAttention.h"
 #include "compiler/frontend/cmf/LinearMixers.h"
 #include "formats/cmf/cmf_experts.h"
 #include "formats/quote.h"
@@ -25,11 +28,17 @@ public:
 
   StatusOr<ModelDescription> describe() {
     CORTIQ_RETURN_IF_ERROR(checkSizes());
+    CORTIQ_RETURN_IF_ERROR(checkCmfFlint(file_));
     CORTIQ_RETURN_IF_ERROR(describeNumbers());
     CORTIQ_RETURN_IF_ERROR(describeRopes());
+    if (arch_.mla)
+      CORTIQ_RETURN_IF_ERROR(describeCmfLatentSizes(file_, model_));
     CORTIQ_RETURN_IF_ERROR(describeEnds());
-    for (int64_t i = 0; i < arch_.num_layers; ++i)
+    const int64_t layers = static_cast<int64_t>(arch_.num_layers) * arch_.num_loops;
+    for (int64_t i = 0; i < layers; ++i)
       CORTIQ_RETURN_IF_ERROR(describeLayer(i));
+    if (arch_.loop_final_norm && arch_.num_loops > 1)
+      model_.loopLength = arch_.num_layers;
     return std::move(model_);
   }
 
@@ -50,6 +59,10 @@ private:
     if (arch_.num_layers > file_.tensors().size())
       return invalid("arch.num_layers is " + std::to_string(arch_.num_layers) + ", but the file has only " +
                      std::to_string(file_.tensors().size()) + " tensors");
+    constexpr uint64_t kMaxLayers = 65536;
+    if (arch_.num_loops == 0 || arch_.num_loops > kMaxLayers / arch_.num_layers)
+      return invalid("arch.num_loops is " + std::to_string(arch_.num_loops) + " for " +
+                     std::to_string(arch_.num_layers) + " layers, which no model can have");
     for (const auto* list : {&arch_.attention_heads_per_layer, &arch_.kv_heads_per_layer})
       if (*list && (*list)->size() != arch_.num_layers)
         return invalid(std::string(list == &arch_.kv_heads_per_layer ? "arch.kv_heads_per_layer"
@@ -81,6 +94,11 @@ private:
       model_.activation = cmf::Activation::gelu_tanh;
     else if (arch_.hidden_act == "gelu")
       model_.activation = cmf::Activation::gelu;
+    else if (arch_.hidden_act == "situ")
+      setActivation(cmf::Activation::situ, arch_.activation_situ_beta.value_or(1),
+                    arch_.activation_situ_linear_beta.value_or(0));
+    else if (arch_.hidden_act == "swigluoai" && arch_.arch_name == "minimax_m3_vl")
+      setActivation(cmf::Activation::swigluoai, 1.702, 7);
     model_.embedScale = arch_.embed_multiplier;
     model_.attentionScale = 1 / std::sqrt(arch_.query_pre_attn_scalar.value_or(arch_.head_dim));
     model_.attentionSoftcap = arch_.attn_logit_softcapping.value_or(0);
@@ -93,6 +111,9 @@ private:
       double value;
       bool ok;
     };
+    if (arch_.hidden_act == "situ" && (!(model_.activationAlpha > 0) || !(model_.activationLimit >= 0) ||
+                                       !std::isfinite(model_.activationAlpha + model_.activationLimit)))
+      return invalid("arch.activation_situ_beta and arch.activation_situ_linear_beta must be positive numbers");
     auto positive = [](double x) { return std::isfinite(x) && x > 0; };
     auto cap = [](double x) { return std::isfinite(x) && x >= 0; };
     for (const Number& n :
@@ -106,6 +127,12 @@ private:
       if (!n.ok)
         return invalid(std::string("arch.") + n.name + " is " + std::to_string(n.value) + ", which makes no sense");
     return {};
+  }
+
+  void setActivation(cmf::Activation activation, double alpha, double limit) {
+    model_.activation = activation;
+    model_.activationAlpha = alpha;
+    model_.activationLimit = limit;
   }
 
   static StatusOr<int64_t> rotatedDims(const char* name, int64_t headDim, double factor) {
@@ -136,7 +163,18 @@ private:
                 YarnClamp::kCmf);
       magnitude = yarn.attention_factor;
     }
-    if (arch_.global_partial_rotary_factor && *arch_.global_partial_rotary_factor != 1) {
+    if (arch_.global_head_dim) {
+      // Global layers have heads of their own size, of which the first pairs turn (specification 3.3).
+      if (arch_.yarn)
+        return invalid("arch.global_head_dim does not go together with yarn");
+      if (*arch_.global_head_dim < 2 || *arch_.global_head_dim > kMaxModelSize || *arch_.global_head_dim % 2 != 0)
+        return invalid("arch.global_head_dim is " + std::to_string(*arch_.global_head_dim) +
+                       ", not an even size that a head can have");
+      CORTIQ_ASSIGN_OR_RETURN(const int64_t turning, rotatedDims("global_partial_rotary_factor", *arch_.global_head_dim,
+                                                                 arch_.global_partial_rotary_factor.value_or(1)));
+      global = plainFrequencies(arch_.rope_theta, *arch_.global_head_dim);
+      std::fill(global.begin() + turning / 2, global.end(), 0.0);
+    } else if (arch_.global_partial_rotary_factor && *arch_.global_partial_rotary_factor != 1) {
       if (arch_.yarn || arch_.partial_rotary_factor != 1)
         return invalid("arch.global_partial_rotary_factor does not go together with yarn or partial_rotary_factor");
       CORTIQ_ASSIGN_OR_RETURN(const int64_t turning, rotatedDims("global_partial_rotary_factor", arch_.head_dim,
@@ -219,6 +257,13 @@ private:
   Status describeEnds() {
     CORTIQ_RETURN_IF_ERROR(tokenMatrix("model.embed_tokens.weight"));
     CORTIQ_RETURN_IF_ERROR(vector("model.norm.weight", model_.hidden));
+    if (arch_.head_clusters) {
+      const int64_t clusters = *arch_.head_clusters;
+      if (clusters == 0 || model_.vocab % clusters != 0)
+        return invalid("arch.head_clusters is " + std::to_string(clusters) + ", which does not divide the " +
+                       std::to_string(model_.vocab) + " of arch.vocab_size");
+      CORTIQ_RETURN_IF_ERROR(matrix("lm_head.clusters.weight", clusters, model_.hidden));
+    }
     if (file_.find("lm_head.weight"))
       return tokenMatrix("lm_head.weight");
     if (!arch_.tie_word_embeddings)
@@ -227,20 +272,32 @@ private:
     return {};
   }
 
-  Status describeLayer(int64_t i) {
+  // `v` counts the layers of every pass of a looped model; `i` is the one whose tensors it uses. Lists a layer are for
+  // the first pass, except key/value heads (specification 3.4).
+  Status describeLayer(int64_t v) {
+    const int64_t i = v % arch_.num_layers;
     auto name = [&](std::string_view suffix) { return layerName(i, suffix); };
     LayerDescription layer;
-    layer.heads = arch_.attention_heads_per_layer ? (*arch_.attention_heads_per_layer)[i] : arch_.num_attention_heads;
+    layer.block = i;
+    const bool listed = v < arch_.num_layers;
+    layer.heads =
+        listed && arch_.attention_heads_per_layer ? (*arch_.attention_heads_per_layer)[v] : arch_.num_attention_heads;
     layer.kvHeads = arch_.kv_heads_per_layer ? (*arch_.kv_heads_per_layer)[i] : arch_.num_kv_heads;
     layer.headDim = arch_.head_dim;
-    layer.vDim = arch_.v_head_dim.value_or(arch_.head_dim);
+    if (!isLocal(v) && arch_.global_head_dim)
+      layer.headDim = *arch_.global_head_dim;
+    if (!isLocal(v) && arch_.num_global_kv_heads)
+      layer.kvHeads = *arch_.num_global_kv_heads;
+    layer.vDim = arch_.v_head_dim.value_or(layer.headDim);
+    if (arch_.arch_name == "spark2_5" || arch_.arch_name == "lfm3")
+      layer.gate = cmf::GateFunction::sigmoid;
     if (layer.kvHeads == 0 || layer.heads == 0 || layer.heads % layer.kvHeads != 0 || layer.heads > kMaxModelSize)
       return invalid("layer " + std::to_string(i) + " has " + std::to_string(layer.heads) + " heads and " +
                      std::to_string(layer.kvHeads) + " key/value heads, which do not divide them");
     if (layer.vDim == 0 || layer.vDim > layer.headDim)
       return invalid("arch.v_head_dim is " + std::to_string(layer.vDim) + ", not within 1 and the head size " +
                      std::to_string(layer.headDim));
-    if (isLocal(i)) {
+    if (isLocal(v)) {
       layer.rope = 1;
       if (!arch_.sliding_window || *arch_.sliding_window == 0)
         return invalid("layer " + std::to_string(i) + " has a sliding window, but arch.sliding_window is missing");
@@ -252,15 +309,38 @@ private:
       CORTIQ_RETURN_IF_ERROR(vector(name("pre_feedforward_layernorm.weight"), model_.hidden));
       CORTIQ_RETURN_IF_ERROR(vector(name("post_feedforward_layernorm.weight"), model_.hidden));
     }
+    if (arch_.arch_name == "flint" && listed && arch_.no_rope_layers &&
+        static_cast<size_t>(v) < arch_.no_rope_layers->size() && (*arch_.no_rope_layers)[v]) {
+      layer.rope = model_.ropes.size();
+      model_.ropes.push_back({});
+    }
+    CORTIQ_ASSIGN_OR_RETURN(layer.outputScale, layerScalar(name("layer_scalar")));
     if (hasCmfLinearMixer(file_, i))
       CORTIQ_RETURN_IF_ERROR(describeCmfLinearMixer(file_, i, layer, model_));
+    else if (hasCmfLatentAttention(file_, i))
+      CORTIQ_RETURN_IF_ERROR(describeCmfLatentAttention(file_, i, layer, model_));
     else
       CORTIQ_RETURN_IF_ERROR(describeAttention(i, layer));
     model_.layers.push_back(layer);
-    return describeFeedForward(i);
+    CORTIQ_RETURN_IF_ERROR(describeFeedForward(i));
+    model_.layers[v].feedForward = model_.layers[i].feedForward;
+    return {};
   }
 
-  Status describeAttention(int64_t i, const LayerDescription& layer) {
+  // The one number of an optional tensor.
+  StatusOr<double> layerScalar(const std::string& name) const {
+    const Tensor* tensor = file_.find(name);
+    if (!tensor)
+      return 1.0;
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<float> values, formats::decode_tensor(*tensor));
+    if (values.size() != 1 || !std::isfinite(values[0]))
+      return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) +
+                     ", but it must be one finite number");
+    return static_cast<double>(values[0]);
+  }
+
+  Status describeAttention(int64_t i, LayerDescription& layer) {
+    CORTIQ_RETURN_IF_ERROR(describeCmfBounds(file_, i, layer, model_));
     auto name = [&](std::string_view suffix) { return layerName(i, "self_attn." + std::string(suffix)); };
     struct Part {
       std::string name;
@@ -270,35 +350,57 @@ private:
                           {name("k_proj"), layer.kvHeads * layer.headDim},
                           {name("v_proj"), layer.kvHeads * layer.vDim}};
     CORTIQ_ASSIGN_OR_RETURN(const Tensor* q, require(parts[0].name + ".weight"));
-    const bool gated = q->shape.size() == 2 && q->shape[0] == 2 * static_cast<uint64_t>(parts[0].rows);
-    if (gated && layer.vDim != layer.headDim)
-      return invalid("tensor " + formats::quote(q->name) + " holds a gate beside its queries, but values have " +
-                     std::to_string(layer.vDim) + " features for heads of " + std::to_string(layer.headDim));
+    // Each head's queries with as many gates behind them.
+    const bool gatedQueries = q->shape.size() == 2 && q->shape[0] == 2 * static_cast<uint64_t>(parts[0].rows);
+    if ((gatedQueries || file_.find(name("g_proj.weight"))) && layer.vDim != layer.headDim)
+      return invalid("layer " + std::to_string(i) + " has a gate, but values of " + std::to_string(layer.vDim) +
+                     " features and keys of " + std::to_string(layer.headDim));
+    if (gatedQueries && arch_.global_head_dim)
+      return invalid("tensor " + formats::quote(q->name) + " holds a gate beside its queries, which does not go " +
+                     "together with arch.global_head_dim");
+    // Biases are used only when all three exist (specification 3.1).
     bool biased = true;
-    for (const Part& part : parts) {
-      CORTIQ_RETURN_IF_ERROR(gated && &part == parts ? gatedQueries(part.name, ".weight", layer)
-                                                     : matrix(part.name + ".weight", part.rows, model_.hidden));
+    for (const Part& part : parts)
       biased = biased && file_.find(part.name + ".bias");
+    for (const Part& part : parts) {
+      if (&part == parts && gatedQueries) {
+        CORTIQ_RETURN_IF_ERROR(describeGatedQueries(part.name, layer, biased));
+        continue;
+      }
+      CORTIQ_RETURN_IF_ERROR(matrix(part.name + ".weight", part.rows, model_.hidden));
+      if (biased)
+        CORTIQ_RETURN_IF_ERROR(vector(part.name + ".bias", part.rows));
     }
-    // Used only when all three exist (specification 3.1).
-    if (biased)
-      for (const Part& part : parts)
-        CORTIQ_RETURN_IF_ERROR(gated && &part == parts ? gatedQueries(part.name, ".bias", layer)
-                                                       : vector(part.name + ".bias", part.rows));
+    CORTIQ_RETURN_IF_ERROR(describeProjectedGate(name("g_proj.weight"), layer));
     CORTIQ_RETURN_IF_ERROR(optionalVector(name("q_norm.weight"), layer.headDim));
     CORTIQ_RETURN_IF_ERROR(optionalVector(name("k_norm.weight"), layer.headDim));
     CORTIQ_RETURN_IF_ERROR(describeSinks(i, layer.heads));
     return matrix(name("o_proj.weight"), model_.hidden, layer.heads * layer.vDim);
   }
 
-  // Each head has its query rows, then as many of its gate.
-  Status gatedQueries(const std::string& stem, const std::string& kind, const LayerDescription& layer) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(stem + kind));
-    const int64_t head = layer.headDim, rows = layer.heads * head;
-    const std::vector<int64_t> shape =
-        kind == ".weight" ? std::vector<int64_t>{rows, model_.hidden} : std::vector<int64_t>{rows};
-    CORTIQ_RETURN_IF_ERROR(addWeight(model_, stem + kind, {tensor, shape, 0, 0, head, 2 * head}, 2 * rows));
-    return addWeight(model_, stem + ".gate" + kind, {tensor, shape, head, 0, head, 2 * head}, 2 * rows);
+  Status describeGatedQueries(const std::string& stem, const LayerDescription& layer, bool biased) {
+    const int64_t rows = layer.heads * layer.headDim, period = 2 * layer.headDim;
+    for (int64_t part : {0, 1}) {
+      const std::string name = part == 0 ? stem : stem + ".gate";
+      CORTIQ_RETURN_IF_ERROR(addWeight(
+          model_, name + ".weight",
+          {file_.find(stem + ".weight"), {rows, model_.hidden}, part * layer.headDim, 0, layer.headDim, period},
+          2 * rows));
+      if (biased)
+        CORTIQ_RETURN_IF_ERROR(
+            addWeight(model_, name + ".bias",
+                      {file_.find(stem + ".bias"), {rows}, part * layer.headDim, 0, layer.headDim, period}, 2 * rows));
+    }
+    return {};
+  }
+
+  // One gate a head, or one a channel.
+  Status describeProjectedGate(const std::string& name, const LayerDescription& layer) {
+    const Tensor* gate = file_.find(name);
+    if (!gate)
+      return {};
+    const bool channels = gate->shape.size() == 2 && gate->shape[0] != static_cast<uint64_t>(layer.heads);
+    return matrix(name, channels ? layer.heads * layer.headDim : layer.heads, model_.hidden);
   }
 
   Status describeSinks(int64_t i, int64_t heads) {

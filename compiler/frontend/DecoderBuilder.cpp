@@ -23,20 +23,30 @@ DictionaryAttr modelAttr(OpBuilder& builder, const ModelDescription& model) {
                                     number("vocab", model.vocab), number("trained_context", model.trainedContext)});
 }
 
-// A layer with `pre_feedforward_layernorm` is a sandwich: the norm after attention then belongs to its output.
+// A layer with norms around its feed-forward block is a sandwich: the norm after attention then belongs to its output.
 Value buildLayer(GraphBuilder& graph, int64_t index, Value h) {
-  auto name = [&](StringRef suffix) { return layerName(index, suffix); };
-  const LayerDescription& layer = graph.model().layers[index];
-  const bool sandwich = graph.model().find(name("pre_feedforward_layernorm.weight")) != nullptr;
-  Value mixed = mixerBuilder(layer.mixer)(graph, index, layer, graph.norm(h, name("input_layernorm")));
+  LayerDescription layer = graph.model().layers[index];
+  layer.cache = index;
+  const int64_t block = layer.block.value_or(index);
+  auto name = [&](StringRef suffix) { return layerName(block, suffix); };
+  const bool sandwich = graph.model().find(name("pre_feedforward_layernorm.weight")) ||
+                        graph.model().find(name("post_feedforward_layernorm.weight"));
+  // What a block adds, in the model's measure.
+  auto addTo = [&](Value stream, Value addend) {
+    if (const double scale = graph.model().residualScale; scale != 1)
+      addend = graph.create<cmf::ScaleOp>(addend, graph.real(scale));
+    return graph.create<cmf::AddOp>(stream, addend);
+  };
+  Value mixed = mixerBuilder(layer.mixer)(graph, block, layer, graph.norm(h, name("input_layernorm")));
   if (sandwich)
     mixed = graph.norm(mixed, name("post_attention_layernorm"));
-  h = graph.create<cmf::AddOp>(h, mixed);
+  h = addTo(h, mixed);
   Value x = graph.norm(h, name(sandwich ? "pre_feedforward_layernorm" : "post_attention_layernorm"));
-  Value f = feedForwardBuilder(layer.feedForward)(graph, index, x, h);
+  Value f = feedForwardBuilder(layer.feedForward)(graph, block, x, h);
   if (sandwich)
     f = graph.norm(f, name("post_feedforward_layernorm"));
-  return graph.create<cmf::AddOp>(h, f);
+  h = addTo(h, f);
+  return layer.outputScale != 1 ? graph.create<cmf::ScaleOp>(h, graph.real(layer.outputScale)).getResult() : h;
 }
 
 Value buildHead(GraphBuilder& graph, Value h) {
@@ -47,6 +57,8 @@ Value buildHead(GraphBuilder& graph, Value h) {
     logits = graph.create<cmf::ScaleOp>(logits, graph.real(model.logitScale));
   if (model.finalSoftcap != 0)
     logits = graph.create<cmf::SoftcapOp>(logits, graph.real(model.finalSoftcap));
+  if (model.find("lm_head.clusters.weight"))
+    logits = graph.create<cmf::ClusterLogitsOp>(logits, graph.linear(h, "lm_head.clusters"));
   return logits;
 }
 
@@ -66,8 +78,11 @@ OwningOpRef<ModuleOp> buildModule(MLIRContext& context, const ModelDescription& 
   builder.setInsertionPointToStart(body);
 
   Value h = graph.create<cmf::EmbedOp>(body->getArgument(0), graph.weight(kEmbedding), graph.real(model.embedScale));
-  for (size_t i = 0; i < model.layers.size(); ++i)
+  for (size_t i = 0; i < model.layers.size(); ++i) {
     h = buildLayer(graph, static_cast<int64_t>(i), h);
+    if (model.loopLength != 0 && (i + 1) % model.loopLength == 0 && i + 1 < model.layers.size())
+      h = graph.norm(h, "model.norm");
+  }
   graph.create<func::ReturnOp>(buildHead(graph, h));
   return module;
 }

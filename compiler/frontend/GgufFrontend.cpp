@@ -21,9 +21,9 @@ Status describe(GgufReader& reader) {
 
 } // namespace
 
-StatusOr<ModelDescription> describeGguf(const formats::GgufFile& file) {
+StatusOr<ModelDescription> describeGguf(const formats::GgufFile& file, uint64_t maxContext) {
   CORTIQ_RETURN_IF_ERROR(file.check_model());
-  GgufReader reader(file);
+  GgufReader reader(file, maxContext);
   const std::string prefix = formats::quote(file.path());
   if (Status status = describe(reader); !status.ok())
     return status.message().starts_with(prefix) ? status : status.with_prefix(prefix);

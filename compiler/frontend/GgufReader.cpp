@@ -112,16 +112,16 @@ Status GgufReader::readHeads() {
   return {};
 }
 
-Status GgufReader::readNumbers() {
-  const std::string eps = key("attention.layer_norm_rms_epsilon");
+Status GgufReader::readNumbers(const DecoderTraits& traits) {
+  const std::string eps = key(traits.layerNorms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon");
   CORTIQ_ASSIGN_OR_RETURN(model_.eps, file_.get_f64(eps));
   if (!std::isfinite(model_.eps) || model_.eps < 0)
     return invalid("key " + eps + " is " + std::to_string(model_.eps) + ", not a number of at least 0");
   CORTIQ_ASSIGN_OR_RETURN(model_.attentionScale, number("attention.scale", 0));
   if (model_.attentionScale == 0)
     model_.attentionScale = 1 / std::sqrt(static_cast<double>(keyLength_));
-  CORTIQ_ASSIGN_OR_RETURN(model_.attentionSoftcap, number("attn_logit_softcapping", 0));
-  CORTIQ_ASSIGN_OR_RETURN(model_.finalSoftcap, number("final_logit_softcapping", 0));
+  CORTIQ_ASSIGN_OR_RETURN(model_.attentionSoftcap, number("attn_logit_softcapping", traits.attentionSoftcap));
+  CORTIQ_ASSIGN_OR_RETURN(model_.finalSoftcap, number("final_logit_softcapping", traits.finalSoftcap));
   if (model_.attentionScale < 0 || model_.attentionSoftcap < 0 || model_.finalSoftcap < 0)
     return invalid("one of " + key("attention.scale") + ", " + key("attn_logit_softcapping") + " and " +
                    key("final_logit_softcapping") + " is negative");
@@ -134,7 +134,11 @@ Status GgufReader::readNumbers() {
   CORTIQ_ASSIGN_OR_RETURN(const bool causal, file_.get_bool_or(key("attention.causal"), true));
   if (!causal)
     return unsupported("key " + key("attention.causal") + " is false: this is an encoder, which generates no text");
-  return {};
+  model_.layerNorms = traits.layerNorms;
+  model_.activation = traits.activation;
+  model_.qkNormWhole = traits.headNorms == HeadNorms::kWholeVector;
+  CORTIQ_RETURN_IF_ERROR(readScales(traits));
+  return traits.temperature ? readTemperature() : Status();
 }
 
 //===--- Tensors
@@ -170,6 +174,8 @@ Status GgufReader::readEnds() {
   CORTIQ_RETURN_IF_ERROR(checkVocabulary());
   CORTIQ_RETURN_IF_ERROR(matrix("token_embd.weight", "model.embed_tokens.weight", model_.vocab, model_.hidden));
   CORTIQ_RETURN_IF_ERROR(vector("output_norm.weight", "model.norm.weight", model_.hidden));
+  if (model_.layerNorms)
+    CORTIQ_RETURN_IF_ERROR(optionalVector("output_norm.bias", "model.norm.bias", model_.hidden));
   if (file_.find("output.weight"))
     CORTIQ_RETURN_IF_ERROR(matrix("output.weight", "lm_head.weight", model_.vocab, model_.hidden));
   return optionalVector("output.bias", "lm_head.bias", model_.vocab);
@@ -227,53 +233,75 @@ Status GgufReader::readAttention(int64_t index, const DecoderTraits& traits) {
           addWeight(model_, canonical + ".bias", {bias, {part.rows}, fused ? first : 0, part.head}, fileRows));
     first += part.rows;
   }
-  if (traits.headNorms) {
+  if (traits.headNorms != HeadNorms::kNone) {
+    const bool whole = traits.headNorms == HeadNorms::kWholeVector;
+    CORTIQ_RETURN_IF_ERROR(vector(blockName(index, "attn_q_norm.weight"), layerName(index, "self_attn.q_norm.weight"),
+                                  whole ? layer.heads * keyLength_ : keyLength_));
+    CORTIQ_RETURN_IF_ERROR(vector(blockName(index, "attn_k_norm.weight"), layerName(index, "self_attn.k_norm.weight"),
+                                  whole ? layer.kvHeads * keyLength_ : keyLength_));
+  }
+  if (traits.sinks) {
+    // Older files have no ".weight" there.
+    const std::string name = blockName(index, "attn_sinks");
     CORTIQ_RETURN_IF_ERROR(
-        vector(blockName(index, "attn_q_norm.weight"), layerName(index, "self_attn.q_norm.weight"), keyLength_));
-    CORTIQ_RETURN_IF_ERROR(
-        vector(blockName(index, "attn_k_norm.weight"), layerName(index, "self_attn.k_norm.weight"), keyLength_));
+        vector(file_.find(name) ? name : name + ".weight", layerName(index, "self_attn.sinks"), layer.heads));
   }
   CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "attn_output.weight"), layerName(index, "self_attn.o_proj.weight"),
                                 model_.hidden, layer.heads * valueLength_));
   return optionalVector(blockName(index, "attn_output.bias"), layerName(index, "self_attn.o_proj.bias"), model_.hidden);
 }
 
-Status GgufReader::readFeedForward(int64_t index) {
+Status GgufReader::readFeedForward(int64_t index, const DecoderTraits& traits) {
   if (model_.layers[index].feedForward == FeedForward::kExperts)
     return readExperts(index);
   const int64_t width = feedForward_[index];
   if (width == 0)
     return invalid("key " + key("feed_forward_length") + " is 0 for layer " + std::to_string(index) +
                    ", which has no experts either");
+  if (traits.gate == GateTensors::kNone)
+    model_.layers[index].feedForward = FeedForward::kPlain;
   struct Part {
     const char* file;
     const char* canonical;
-    int64_t rows, cols;
+    int64_t rows, cols, first;
   };
-  for (const Part& part :
-       {Part{"ffn_gate", "gate_proj", width, model_.hidden}, Part{"ffn_up", "up_proj", width, model_.hidden},
-        Part{"ffn_down", "down_proj", model_.hidden, width}}) {
+  const bool fused = traits.gate == GateTensors::kFused;
+  const Part parts[] = {{fused ? "ffn_up" : "ffn_gate", "gate_proj", width, model_.hidden, 0},
+                        {"ffn_up", "up_proj", width, model_.hidden, fused ? width : 0},
+                        {"ffn_down", "down_proj", model_.hidden, width, 0}};
+  for (const Part& part : parts) {
+    if (&part == parts && traits.gate == GateTensors::kNone)
+      continue;
     const std::string stem = blockName(index, part.file);
     const std::string canonical = layerName(index, std::string("mlp.") + part.canonical);
-    CORTIQ_RETURN_IF_ERROR(matrix(stem + ".weight", canonical + ".weight", part.rows, part.cols));
-    CORTIQ_RETURN_IF_ERROR(optionalVector(stem + ".bias", canonical + ".bias", part.rows));
+    const std::optional<int64_t> fileRows = fused && &part != &parts[2] ? std::optional(2 * width) : std::nullopt;
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* weight, require(stem + ".weight"));
+    CORTIQ_RETURN_IF_ERROR(
+        addWeight(model_, canonical + ".weight", {weight, {part.rows, part.cols}, part.first}, fileRows));
+    if (const Tensor* bias = file_.find(stem + ".bias"))
+      CORTIQ_RETURN_IF_ERROR(addWeight(model_, canonical + ".bias", {bias, {part.rows}, part.first}, fileRows));
   }
   return {};
 }
 
 Status GgufReader::readLayer(int64_t index, const DecoderTraits& traits) {
-  CORTIQ_RETURN_IF_ERROR(
-      vector(blockName(index, "attn_norm.weight"), layerName(index, "input_layernorm.weight"), model_.hidden));
-  CORTIQ_RETURN_IF_ERROR(readAttention(index, traits));
-  CORTIQ_RETURN_IF_ERROR(
-      vector(blockName(index, "ffn_norm.weight"), layerName(index, "post_attention_layernorm.weight"), model_.hidden));
-  return readFeedForward(index);
+  for (const BlockNorm& norm : traits.norms) {
+    const std::string stem = blockName(index, norm.file), canonical = layerName(index, norm.canonical);
+    CORTIQ_RETURN_IF_ERROR(vector(stem + ".weight", canonical + ".weight", model_.hidden));
+    if (traits.layerNorms)
+      CORTIQ_RETURN_IF_ERROR(optionalVector(stem + ".bias", canonical + ".bias", model_.hidden));
+  }
+  CORTIQ_RETURN_IF_ERROR(traits.latent ? readLatentAttention(index, traits) : readAttention(index, traits));
+  return readFeedForward(index, traits);
 }
 
 Status GgufReader::describeDecoder(const DecoderTraits& traits) {
   CORTIQ_RETURN_IF_ERROR(readSizes());
   CORTIQ_RETURN_IF_ERROR(readHeads());
-  CORTIQ_RETURN_IF_ERROR(readNumbers());
+  if (traits.latent)
+    CORTIQ_RETURN_IF_ERROR(readLatentSizes());
+  CORTIQ_RETURN_IF_ERROR(readNumbers(traits));
+  CORTIQ_RETURN_IF_ERROR(readWindows(traits.window));
   CORTIQ_RETURN_IF_ERROR(readRope(traits));
   CORTIQ_RETURN_IF_ERROR(readExpertCounts(traits));
   CORTIQ_RETURN_IF_ERROR(readEnds());

@@ -29,11 +29,71 @@ struct ExpertTraits {
   ExpertWidth width = ExpertWidth::kFeedForwardPerUsed;
 };
 
+/// attn_q_norm and attn_k_norm.
+enum class HeadNorms {
+  kNone,
+  kPerHead,     ///< one value a feature of a head
+  kWholeVector, ///< one value a feature of all heads
+};
+
+/// How a file holds the matrices of a dense feed-forward block.
+enum class GateTensors {
+  kSeparate, ///< ffn_gate, ffn_up, ffn_down
+  kFused,    ///< ffn_up holds the gate's rows, then its own
+  kNone,     ///< no gate: ffn_up and ffn_down
+};
+
+/// A norm of every block: its word in the file, and the canonical one.
+struct BlockNorm {
+  const char* file;
+  const char* canonical;
+};
+
+/// In front of the mixer and of the feed-forward block.
+inline constexpr BlockNorm kPreNorms[] = {{"attn_norm", "input_layernorm"}, {"ffn_norm", "post_attention_layernorm"}};
+/// The same under other names.
+inline constexpr BlockNorm kRenamedPreNorms[] = {{"attn_norm", "input_layernorm"},
+                                                 {"post_attention_norm", "post_attention_layernorm"}};
+/// In front of both and behind both.
+inline constexpr BlockNorm kSandwichNorms[] = {{"attn_norm", "input_layernorm"},
+                                               {"post_attention_norm", "post_attention_layernorm"},
+                                               {"ffn_norm", "pre_feedforward_layernorm"},
+                                               {"post_ffw_norm", "post_feedforward_layernorm"}};
+/// Behind both only.
+inline constexpr BlockNorm kPostNorms[] = {{"post_attention_norm", "post_attention_layernorm"},
+                                           {"post_ffw_norm", "post_feedforward_layernorm"}};
+
+/// Which layers see only the latest keys (attention.sliding_window). Layer i does when i % pattern < pattern - 1,
+/// unless the file has a pattern of its own.
+struct WindowRule {
+  int64_t pattern = 0; ///< 0 = the architecture has no such layers, whatever the keys say
+  int64_t width = 0;   ///< without the key; 0 = no windows then
+  bool required = false;
+  bool ownRotation = false; ///< such layers rotate by rope.freq_base_swa and without any scaling
+  double base = 0;          ///< rope.freq_base_swa without the key; 0 = rope.freq_base
+};
+
+/// What becomes of logit_scale.
+enum class LogitScale { kNone, kMultiplies, kDivides };
+
 /// What distinguishes one plain dense decoder from another.
 struct DecoderTraits {
   RopePairing pairing = RopePairing::kHalfSplit;
-  bool rotatesWholeHead = false;                      ///< rope.dimension_count must equal the key length
-  bool headNorms = false;                             ///< attn_q_norm and attn_k_norm, one value a feature of a head
+  bool rotatesWholeHead = false; ///< rope.dimension_count must equal the key length
+  HeadNorms headNorms = HeadNorms::kNone;
+  bool layerNorms = false; ///< LayerNorm with bias in place of RMS norm
+  std::span<const BlockNorm> norms = kPreNorms;
+  GateTensors gate = GateTensors::kSeparate;
+  cmf::Activation activation = cmf::Activation::silu;
+  WindowRule window = {};
+  bool scales = false; ///< embedding_scale and residual_scale
+  LogitScale logitScale = LogitScale::kNone;
+  double attentionSoftcap = 0; ///< without their keys
+  double finalSoftcap = 0;
+  bool longFactors = false; ///< rope_factors_long and _short apply whatever rope.scaling.type says
+  bool temperature = false; ///< attention.temperature_scale
+  bool latent = false;      ///< multi-head latent attention
+  bool sinks = false;       ///< attn_sinks: one more score a head
   std::optional<ExpertTraits> experts = std::nullopt; ///< absent: a file with experts is refused
 };
 
@@ -43,10 +103,18 @@ std::string blockName(int64_t layer, std::string_view suffix);
 /// One file on its way to a description. Failures name the key or tensor and both values.
 class GgufReader {
 public:
-  explicit GgufReader(const formats::GgufFile& file) : file_(file) {}
+  /// `maxContext` is how many positions will be served, 0 when nobody said.
+  explicit GgufReader(const formats::GgufFile& file, uint64_t maxContext = 0) : file_(file), maxContext_(maxContext) {}
 
   /// Reads the whole model as a plain dense decoder.
   Status describeDecoder(const DecoderTraits& traits);
+
+  ModelDescription& model() { return model_; }
+  /// Sizes that an architecture's own rules speak of.
+  int64_t keyLength() const { return keyLength_; }
+  /// A number of the file, `otherwise` when it has none.
+  StatusOr<double> number(std::string_view suffix, double otherwise) const;
+  const formats::GgufFile& file() const { return file_; }
 
   ModelDescription takeModel() { return std::move(model_); }
   Status readArchitecture();
@@ -58,23 +126,30 @@ private:
   StatusOr<int64_t> size(std::string_view suffix, std::optional<int64_t> otherwise = std::nullopt) const;
   /// A size for each layer, 0 allowed.
   StatusOr<std::vector<int64_t>> perLayer(std::string_view suffix, std::optional<int64_t> otherwise) const;
-  StatusOr<double> number(std::string_view suffix, double otherwise) const;
 
   Status readSizes();
   Status readHeads();
-  Status readNumbers();
+  Status readNumbers(const DecoderTraits& traits);
+  Status readScales(const DecoderTraits& traits);
+  Status readTemperature();
+  Status readWindows(const WindowRule& rule);
+  StatusOr<std::vector<bool>> windowLayers(const WindowRule& rule) const;
   Status readExpertCounts(const DecoderTraits& traits);
   Status readRouting(const ExpertTraits& traits);
   Status readExperts(int64_t layer);
   Status readExpertPart(int64_t layer, std::string_view part, int64_t rows, int64_t cols);
   Status readSharedExpert(int64_t layer);
   Status readRope(const DecoderTraits& traits);
-  Status readRopeScaling(std::vector<double>& frequencies, double base, double& magnitude);
-  Status readFrequencyFactors(std::vector<double>& frequencies);
+  Status readRopeScaling(const DecoderTraits& traits, std::vector<double>& frequencies, double base, double& magnitude);
+  StatusOr<std::string> factorTensor(const DecoderTraits& traits);
+  Status readFrequencyFactors(const std::string& name, std::vector<double>& frequencies) const;
   Status readEnds();
   Status readLayer(int64_t layer, const DecoderTraits& traits);
   Status readAttention(int64_t layer, const DecoderTraits& traits);
-  Status readFeedForward(int64_t layer);
+  Status readLatentSizes();
+  Status readLatentAttention(int64_t layer, const DecoderTraits& traits);
+  Status readLatentHeads(int64_t layer, std::string_view file, std::string_view canonical, int64_t rows, int64_t cols);
+  Status readFeedForward(int64_t layer, const DecoderTraits& traits);
   Status checkVocabulary() const;
 
   StatusOr<const formats::Tensor*> require(const std::string& name) const;
@@ -83,6 +158,7 @@ private:
   Status optionalVector(const std::string& name, const std::string& canonical, int64_t size);
 
   const formats::GgufFile& file_;
+  uint64_t maxContext_;
   ModelDescription model_;
   int64_t keyLength_ = 0, valueLength_ = 0;
   std::vector<int64_t> feedForward_, expertWidth_;

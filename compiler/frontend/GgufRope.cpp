@@ -21,27 +21,53 @@ Status GgufReader::readRope(const DecoderTraits& traits) {
     return invalid("key " + key("rope.freq_base") + " is " + std::to_string(base) + ", not a positive number");
   std::vector<double> frequencies = plainFrequencies(base, static_cast<int64_t>(dims));
   double magnitude = 1;
-  CORTIQ_RETURN_IF_ERROR(readFrequencyFactors(frequencies));
-  CORTIQ_RETURN_IF_ERROR(readRopeScaling(frequencies, base, magnitude));
-  return addRope(model_, frequencies, magnitude);
+  CORTIQ_ASSIGN_OR_RETURN(const std::string factors, factorTensor(traits));
+  CORTIQ_RETURN_IF_ERROR(readFrequencyFactors(factors, frequencies));
+  CORTIQ_RETURN_IF_ERROR(readRopeScaling(traits, frequencies, base, magnitude));
+  CORTIQ_RETURN_IF_ERROR(addRope(model_, frequencies, magnitude));
+  if (!traits.window.ownRotation)
+    return {};
+  CORTIQ_ASSIGN_OR_RETURN(const double local,
+                          number("rope.freq_base_swa", traits.window.base != 0 ? traits.window.base : base));
+  if (local <= 0)
+    return invalid("key " + key("rope.freq_base_swa") + " is " + std::to_string(local) + ", not a positive number");
+  return addRope(model_, plainFrequencies(local, static_cast<int64_t>(dims)), 1);
 }
 
-Status GgufReader::readFrequencyFactors(std::vector<double>& frequencies) {
-  const formats::Tensor* tensor = file_.find("rope_freqs.weight");
+// The tensor of frequency factors that applies; it need not be there. Of the two of longrope one is for contexts up to
+// the original one: unless more is asked for, that one is served, and no more than it is good for.
+StatusOr<std::string> GgufReader::factorTensor(const DecoderTraits& traits) {
+  CORTIQ_ASSIGN_OR_RETURN(const std::string_view type, file_.get_string_or(key("rope.scaling.type"), "linear"));
+  if ((type != "longrope" && !traits.longFactors) || !file_.find("rope_factors_long.weight"))
+    return std::string("rope_freqs.weight");
+  CORTIQ_ASSIGN_OR_RETURN(const int64_t original, size("rope.scaling.original_context_length", model_.trainedContext));
+  if (maxContext_ > static_cast<uint64_t>(original))
+    return std::string("rope_factors_long.weight");
+  if (maxContext_ == 0 && original < model_.trainedContext)
+    model_.warnings.push_back(formats::quote(file_.path()) + ": rotates for a context of " + std::to_string(original) +
+                              "; name a larger one with --max-context to have it rotate for up to " +
+                              std::to_string(model_.trainedContext));
+  model_.trainedContext = std::min(model_.trainedContext, original);
+  return std::string("rope_factors_short.weight");
+}
+
+Status GgufReader::readFrequencyFactors(const std::string& name, std::vector<double>& frequencies) const {
+  const formats::Tensor* tensor = file_.find(name);
   if (!tensor)
     return {};
   if (tensor->shape.size() != 1 || tensor->shape[0] != frequencies.size())
-    return invalid("tensor 'rope_freqs.weight' has shape " + formats::shape_text(tensor->shape) + ", but " +
+    return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) + ", but " +
                    std::to_string(frequencies.size()) + " pairs are rotated");
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<float> factors, formats::decode_tensor(*tensor));
   for (float factor : factors)
     if (!std::isfinite(factor) || factor == 0)
-      return invalid("tensor 'rope_freqs.weight' has a factor that is zero or not finite");
+      return invalid("tensor " + formats::quote(name) + " has a factor that is zero or not finite");
   divideFrequencies(frequencies, std::vector<double>(factors.begin(), factors.end()));
   return {};
 }
 
-Status GgufReader::readRopeScaling(std::vector<double>& frequencies, double base, double& magnitude) {
+Status GgufReader::readRopeScaling(const DecoderTraits& traits, std::vector<double>& frequencies, double base,
+                                   double& magnitude) {
   const std::string name = key("rope.scaling.type");
   CORTIQ_ASSIGN_OR_RETURN(const std::string_view type, file_.get_string_or(name, "linear"));
   CORTIQ_ASSIGN_OR_RETURN(const double oldFactor, number("rope.scale_linear", 0));
@@ -53,14 +79,14 @@ Status GgufReader::readRopeScaling(std::vector<double>& frequencies, double base
     return invalid("key " + key("rope.scaling.factor") + " is " + std::to_string(factor) + ", a negative number");
   if (type == "none")
     return {};
-  if (type == "linear") {
+  if (type == "linear" || type == "longrope") {
     for (double& frequency : frequencies)
       frequency /= factor;
     return {};
   }
   if (type != "yarn")
     return unsupported("key " + name + " is " + formats::quote(type) +
-                       ", which this compiler does not build; it knows none, linear and yarn");
+                       ", which this compiler does not build; it knows none, linear, yarn and longrope");
 
   YarnParameters yarn{.factor = factor};
   CORTIQ_ASSIGN_OR_RETURN(const int64_t original, size("rope.scaling.original_context_length", model_.trainedContext));
@@ -73,9 +99,17 @@ Status GgufReader::readRopeScaling(std::vector<double>& frequencies, double base
     return invalid("the keys " + key("rope.scaling.yarn_beta_fast") + " and " + key("rope.scaling.yarn_beta_slow") +
                    " must be positive, and " + key("rope.freq_base") + " must not be 1");
   applyYarn(frequencies, base, yarn, YarnClamp::kGguf);
-  magnitude *= 1 + 0.1 * std::log(factor);
-  if (log != 0)
-    magnitude /= 1 + 0.1 * log * std::log(factor);
+  const double steps = 0.1 * std::log(factor);
+  if (!traits.latent) {
+    magnitude *= log != 0 ? (1 + steps) / (1 + log * steps) : 1 + steps;
+  } else {
+    // The file has a tenth of the multiplier.
+    const double multiplier = log / 0.1;
+    if (log == 0)
+      magnitude *= 1 + steps;
+    const double score = magnitude * (1 + multiplier * steps);
+    model_.attentionScale *= score * score;
+  }
   if (!std::isfinite(magnitude))
     return invalid("key " + key("rope.scaling.yarn_log_multiplier") + " is " + std::to_string(log) +
                    ", which makes the rotation infinite");

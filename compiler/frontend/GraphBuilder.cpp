@@ -53,7 +53,23 @@ Value GraphBuilder::linear(Value x, const std::string& name, const std::string& 
 
 Value GraphBuilder::norm(Value x, const std::string& name, int64_t group) {
   Value factors = weight(name + ".weight");
+  if (factors && model_.layerNorms && group == 0)
+    return create<cmf::LayerNormOp>(x, factors, weight(name + ".bias"), real(model_.eps));
   return factors ? rmsNorm(x, factors, group) : x;
+}
+
+FloatAttr GraphBuilder::activationNumber(double value) {
+  const bool has = model_.activation == cmf::Activation::situ || model_.activation == cmf::Activation::swigluoai;
+  return has ? real(value) : FloatAttr();
+}
+
+Value GraphBuilder::gated(Value gate, Value up) {
+  return create<cmf::GluOp>(gate, up, cmf::ActivationAttr::get(builder_.getContext(), model_.activation),
+                            activationNumber(model_.activationAlpha), activationNumber(model_.activationLimit));
+}
+
+Value GraphBuilder::plainNorm(Value x, const std::string& name) {
+  return create<cmf::RmsNormOp>(x, weight(name + ".weight"), real(model_.eps), UnitAttr(), IntegerAttr());
 }
 
 Value GraphBuilder::rmsNorm(Value x, Value factors, int64_t group) {

@@ -35,8 +35,15 @@ public:
   mlir::Value weight(const std::string& name);
   /// A whole linear layer: `name`.weight (or `weightName`) with `name`.bias if there is one.
   mlir::Value linear(mlir::Value x, const std::string& name, const std::string& weightName = {});
-  /// The norm `name`.weight, over whole rows or groups; `x` itself when the model has no such norm.
+  /// The norm `name`.weight, over whole rows (of the model's kind of norm) or groups; `x` itself when the model has no
+  /// such norm.
   mlir::Value norm(mlir::Value x, const std::string& name, int64_t group = 0);
+  /// A number of the model's activation, null when it has none.
+  mlir::FloatAttr activationNumber(double value);
+  /// The model's activation of `gate`, times `up`.
+  mlir::Value gated(mlir::Value gate, mlir::Value up);
+  /// The RMS norm `name`.weight of whole rows whose factors are what they are, whatever the model's other norms do.
+  mlir::Value plainNorm(mlir::Value x, const std::string& name);
   /// A norm by `factors`, or by none when they are null.
   mlir::Value rmsNorm(mlir::Value x, mlir::Value factors, int64_t group);
 

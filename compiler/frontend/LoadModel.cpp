@@ -41,7 +41,8 @@ private:
 // Tensors that are no part of the trunk, or repeat what another one says.
 bool isKnownExtra(std::string_view name) {
   return name.starts_with("model.mtp.") || name.ends_with("mlp.down_proj.t.weight") ||
-         name.ends_with("attn_rot_embd.weight") || name == "rope_freqs.weight" || name.find(".nextn.") != name.npos;
+         name.ends_with("attn_rot_embd.weight") || name.ends_with(".layer_scalar") || name == "rope_freqs.weight" ||
+         name == "rope_factors_long.weight" || name == "rope_factors_short.weight" || name.find(".nextn.") != name.npos;
 }
 
 void warnOfUnread(ModelDescription& model, const std::vector<formats::Tensor>& tensors, const std::string& path) {
@@ -62,10 +63,9 @@ void warnOfUnread(ModelDescription& model, const std::vector<formats::Tensor>& t
         formats::quote(first->name));
 }
 
-template <class File>
+template <class File, class Describe>
 StatusOr<LoadedModel> load(const std::string& path, mlir::MLIRContext& context,
-                           std::unique_ptr<File> LoadedModel::* member,
-                           StatusOr<ModelDescription> (*describe)(const File&)) {
+                           std::unique_ptr<File> LoadedModel::* member, Describe describe) {
   CORTIQ_ASSIGN_OR_RETURN(File opened, File::open(path));
   LoadedModel model;
   model.*member = std::make_unique<File>(std::move(opened));
@@ -80,13 +80,15 @@ StatusOr<LoadedModel> load(const std::string& path, mlir::MLIRContext& context,
 
 } // namespace
 
-StatusOr<LoadedModel> loadModel(const std::string& path, mlir::MLIRContext& context) {
+StatusOr<LoadedModel> loadModel(const std::string& path, mlir::MLIRContext& context, const LoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(const formats::FileKind kind, formats::detect_file_kind(path));
   switch (kind) {
   case formats::FileKind::kCmf:
     return load<formats::CmfFile>(path, context, &LoadedModel::cmf, describeCmf);
   case formats::FileKind::kGguf:
-    return load<formats::GgufFile>(path, context, &LoadedModel::gguf, describeGguf);
+    return load<formats::GgufFile>(path, context, &LoadedModel::gguf, [&](const formats::GgufFile& file) {
+      return describeGguf(file, options.maxContext);
+    });
   case formats::FileKind::kArtifact:
     return invalid(formats::quote(path) + ": this is a compiled artifact (or another ELF file), not a model");
   }

@@ -23,8 +23,13 @@ struct LoadedModel {
   std::vector<std::string> warnings;          ///< one sentence each, for the user
 };
 
+/// What a user asks of a model beyond what its file says.
+struct LoadOptions {
+  uint64_t maxContext = 0; ///< positions to be served; 0 = nobody said
+};
+
 /// Opens a CMF or GGUF model and builds its module in `context`. Every failure is one sentence that starts with the
 /// file's name.
-StatusOr<LoadedModel> loadModel(const std::string& path, mlir::MLIRContext& context);
+StatusOr<LoadedModel> loadModel(const std::string& path, mlir::MLIRContext& context, const LoadOptions& options = {});
 
 } // namespace cortiq::compiler

@@ -36,17 +36,19 @@ struct RopeTable {
 /// What brings tokens together in a layer. A mixer is one file in mixers/, and one row of its table.
 enum class Mixer {
   kAttention,
-  kGatedDelta,    ///< gated delta linear attention
-  kKda,           ///< Kimi delta attention
-  kShortConv,     ///< a convolution over time between two gates
-  kVmfPhase,      ///< linear attention on phases
-  kVmfPhaseDelta, ///< the same with the delta correction
+  kGatedDelta,      ///< gated delta linear attention
+  kKda,             ///< Kimi delta attention
+  kShortConv,       ///< a convolution over time between two gates
+  kVmfPhase,        ///< linear attention on phases
+  kVmfPhaseDelta,   ///< the same with the delta correction
+  kLatentAttention, ///< keys and values from one latent vector (MLA)
 };
 
 /// What a layer does with each token by itself. One file in feed_forward/, and one row of its table.
 enum class FeedForward {
   kGated,       ///< down(activation(gate(x)) * up(x))
   kExperts,     ///< a router, experts, perhaps a shared expert
+  kPlain,       ///< down(activation(up(x)))
   kDualExperts, ///< a gated block beside experts, each with norms of its own (Gemma 4)
 };
 
@@ -81,8 +83,25 @@ struct LayerDescription {
   int64_t kvHeads = 0;
   int64_t headDim = 0;
   int64_t vDim = 0;
-  std::optional<int64_t> window; ///< keys seen, the current one included
-  size_t rope = 0;               ///< index into ModelDescription::ropes
+  std::optional<int64_t> window;     ///< keys seen, the current one included
+  std::vector<int64_t> groupWindows; ///< of each key/value head, within `window`; empty = that
+  size_t rope = 0;                   ///< index into ModelDescription::ropes
+  std::optional<int64_t> block; ///< number in the names of its tensors, where that is not its own: of looped layers
+  int64_t cache = 0;            ///< number of its keys and values: set by the decoder builder
+  double outputScale = 1;       ///< of the stream behind the layer
+  cmf::GateFunction gate = cmf::GateFunction::softplus; ///< what a projected gate (self_attn.g_proj) goes through
+};
+
+/// Sizes of multi-head latent attention. A head of queries or keys has `nope` features that do not turn and `rope` that
+/// do; keys and values come from a latent vector of `rank`.
+struct LatentAttention {
+  int64_t rope = 0, nope = 0, value = 0, rank = 0;
+};
+
+/// Queries grow with the position: times 1 + scale * ln(1 + floor(position / length)).
+struct QueryTemperature {
+  double length = 0;
+  double scale = 0; ///< 0 = none
 };
 
 /// A dense decoder. Sizes are positive and below kMaxModelSize; every weight fits them.
@@ -95,14 +114,23 @@ struct ModelDescription {
 
   double eps = 0;
   bool unitOffsetNorms = false; ///< norm factor 1 + w
+  bool layerNorms = false;      ///< norms of rows subtract the mean, and add a bias where there is one
   cmf::Activation activation = cmf::Activation::silu;
+  double activationAlpha = 0; ///< the numbers of situ and swigluoai
+  double activationLimit = 0;
   double embedScale = 1;
   double attentionScale = 0;
   double attentionSoftcap = 0; ///< 0 = none
   double finalSoftcap = 0;     ///< 0 = none
   double logitScale = 1;
+  double residualScale = 1; ///< of what each mixer and feed-forward block adds to the stream
+  QueryTemperature queryTemperature;
+  LatentAttention latent; ///< of the layers that have it
   bool qkNormAfterRope = false;
-  bool valueNorm = false; ///< weightless norm of every value head
+  bool qkNormWhole = false; ///< norms of queries and keys run over all heads together
+  bool valueNorm = false;   ///< weightless norm of every value head
+
+  int64_t loopLength = 0; ///< the final norm also follows every so many layers but the last ones; 0 = it does not
 
   LinearAttention linear;
   std::vector<RopeTable> ropes;

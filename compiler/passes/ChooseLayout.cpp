@@ -17,6 +17,8 @@ bool isMatmulOperand(cmf::WeightOp weight) {
   return llvm::any_of(weight->getUses(), [](OpOperand& use) {
     if (isa<cmf::FusedMoeOp>(use.getOwner()))
       return true; // each of its matrices is multiplied by
+    if (isa<cmf::HeadMatmulOp>(use.getOwner()))
+      return true;
     auto matmul = dyn_cast<cmf::FusedMatmulOp>(use.getOwner());
     return matmul && llvm::is_contained(matmul.getWeights(), use.get()) &&
            cast<cmf::WeightType>(use.get().getType()).isMatrix();

@@ -30,9 +30,10 @@ struct SharedExpert {
   Value gate;
 };
 
-/// The shared expert of `x` that gives `value`, if it is one: a gated block without biases, perhaps behind a gate of
-/// one value a token.
-std::optional<SharedExpert> sharedExpert(Value value, Value x, cmf::Activation activation) {
+/// The shared expert beside `experts` that gives `value`, if it is one: a gated block without biases, perhaps behind a
+/// gate of one value a token.
+std::optional<SharedExpert> sharedExpert(Value value, cmf::MoeExpertsOp experts) {
+  Value x = experts.getX();
   SharedExpert shared;
   if (auto gate = value.getDefiningOp<cmf::GateOp>()) {
     cmf::FusedMatmulOp product = plainProduct(gate.getG());
@@ -44,7 +45,8 @@ std::optional<SharedExpert> sharedExpert(Value value, Value x, cmf::Activation a
   }
   cmf::FusedMatmulOp down = plainProduct(value);
   auto glu = down ? down.getX().getDefiningOp<cmf::GluOp>() : cmf::GluOp();
-  if (!glu || !glu->hasOneUse() || glu.getActivation() != activation)
+  if (!glu || !glu->hasOneUse() || glu.getActivation() != experts.getActivation() ||
+      glu.getAlphaAttr() != experts.getAlphaAttr() || glu.getLimitAttr() != experts.getLimitAttr())
     return std::nullopt;
   for (Value half : {glu.getGate(), glu.getUp()}) {
     cmf::FusedMatmulOp product = plainProduct(half);
@@ -77,7 +79,7 @@ void fuse(RewriterBase& rewriter, cmf::MoeExpertsOp experts) {
   Operation* last = experts;
   std::optional<SharedExpert> shared;
   if (auto [add, other] = onlySum(experts.getResult()); add) {
-    shared = sharedExpert(other, experts.getX(), experts.getActivation());
+    shared = sharedExpert(other, experts);
     if (shared)
       last = add;
   }
@@ -92,7 +94,8 @@ void fuse(RewriterBase& rewriter, cmf::MoeExpertsOp experts) {
       router.getX(), router.getWeights()[0], router.getBiasOf(0), route.getBias(), route.getExpertScales(),
       experts.getGates(), experts.getUps(), experts.getDowns(), experts.getGateBiases(), experts.getUpBiases(),
       experts.getDownBiases(), shared ? ValueRange(shared->weights) : ValueRange(), shared ? shared->gate : Value(),
-      residual, experts.getActivationAttr(), route.getRoutingAttr(), router.getArmAttr());
+      residual, experts.getActivationAttr(), route.getRoutingAttr(), router.getArmAttr(), experts.getAlphaAttr(),
+      experts.getLimitAttr());
   rewriter.replaceOp(last, fused);
 }
 

@@ -49,8 +49,10 @@ FailureOr<AttentionChains> attentionChains(cmf::AttentionOp attention) {
     eps = chain->norm.getEpsAttr();
   }
   // attention_prep works in place, so nobody else may read what it overwrites.
-  for (Value root : {c.q.root, c.k.root, c.v.root})
-    if (!root.hasOneUse())
+  // It leaves values without a norm as they are, and puts the queries aside for who reads them still.
+  for (const HeadChain* chain : {&c.q, &c.k, &c.v})
+    if (!chain->root.hasOneUse() && (chain != &c.v || chain->norm) &&
+        (chain != &c.q || attention.getStill() != chain->root || !llvm::hasNItems(chain->root.getUses(), 2)))
       return attention.emitOpError() << "reads queries, keys or values that have other users", failure();
   return c;
 }

@@ -190,7 +190,6 @@ Status CmfFile::check_runnable() const {
       {CmfFeature::kSkillFile, "is a standalone skill file: attach it to its base model first"},
       {CmfFeature::kDecision, "is a decision model, not a language model"},
       {CmfFeature::kBlockDiffusion, "is a block-diffusion model, which cannot be decoded token by token"},
-      {CmfFeature::kBoundedState, "needs bounded-state attention, which this version does not run"},
       {CmfFeature::kPrismHadamard, "needs the Prism transform, which this version does not run"},
       {CmfFeature::kPrismAffine, "needs the Prism transform, which this version does not run"},
       {CmfFeature::kGenome, "is a genome, which this version does not run"},
@@ -201,9 +200,10 @@ Status CmfFile::check_runnable() const {
   for (const Row& row : kRefused)
     if ((features & feature_mask(row.bit)) != 0)
       return unsupported(quote(path()) + " " + row.what);
-  if (!arch().family_blocks.empty())
-    return unsupported(quote(path()) + " has arch." + arch().family_blocks[0] +
-                       ", a layer stack of its own that this version does not run");
+  for (const std::string& block : arch().family_blocks)
+    if (block != "anchor_core")
+      return unsupported(quote(path()) + " has arch." + block +
+                         ", a layer stack of its own that this version does not run");
   return {};
 }
 

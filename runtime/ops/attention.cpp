@@ -217,6 +217,23 @@ void FinishRow(AttentionRow& row, bool has_sink, float sink, uint64_t count, flo
     out[i] = row.acc[i] * scale;
 }
 
+/// Adds to a row what it sees of `anchors` further keys and values: `query` . key * scale, without cap.
+void AddAnchors(AttentionRow& row, const float* query, const float* keys, const float* values, uint64_t anchors,
+                uint64_t k_dim, uint64_t v_dim, float scale) {
+  for (uint64_t a = 0; a < anchors; ++a) {
+    float score = 0;
+    for (uint64_t i = 0; i < k_dim; ++i)
+      score += query[i] * keys[a * k_dim + i];
+    score *= scale;
+    const float top = std::max(row.max, score);
+    const float kept = std::exp(row.max - top), weight = std::exp(score - top);
+    row.max = top;
+    row.sum = row.sum * kept + weight;
+    for (uint64_t i = 0; i < v_dim; ++i)
+      row.acc[i] = row.acc[i] * kept + weight * values[a * v_dim + i];
+  }
+}
+
 void QuantizeHeads(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
   quantize_range(x, begin, end, k, record);
 }
@@ -229,10 +246,12 @@ HWY_AFTER_NAMESPACE();
 namespace cortiq::runtime {
 namespace {
 
+HWY_EXPORT(AddAnchors);
 HWY_EXPORT(Attend);
 HWY_EXPORT(FinishRow);
 HWY_EXPORT(QuantizeHeads);
 
+constexpr uint64_t kMaxAnchors = 65536;
 constexpr uint64_t kQueries = 16; // tokens of an item: they share the keys and values that the item reads
 
 uint64_t align64(uint64_t bytes) {
@@ -267,6 +286,11 @@ public:
   uint64_t heads = 0;
   float scale = 1, softcap = 0;
   const float* sinks = nullptr;
+  SlotRef q_still;
+  const float* anchor_keys = nullptr; ///< [kv_heads][anchors][k_dim]
+  const float* anchor_values = nullptr;
+  uint64_t anchors = 0;
+  std::vector<uint64_t> group_windows; ///< of each KV head; empty = the cache's
 
 private:
   uint64_t group() const { return heads / kv.kv_heads; }
@@ -321,7 +345,8 @@ private:
                        step.kv_f16};
     for (uint64_t token = first; token < last; ++token) {
       const uint64_t end = step.position + token + 1;
-      const uint64_t begin = kv.window != 0 && end > kv.window ? end - kv.window : 0;
+      const uint64_t window = group_windows.empty() ? kv.window : group_windows[kv_head];
+      const uint64_t begin = window != 0 && end > window ? end - window : 0;
       for (uint64_t h = head; h < head + count; ++h) {
         float* row_acc = acc + task.count * task.v_stride;
         std::fill(row_acc, row_acc + task.v_stride, 0.0f);
@@ -330,6 +355,11 @@ private:
       }
     }
     HWY_DYNAMIC_DISPATCH(Attend)(task);
+    for (uint64_t r = 0; r < task.count && anchors != 0; ++r)
+      HWY_DYNAMIC_DISPATCH(AddAnchors)
+    (rows[r], q_still.f32(step.arena, first + r / count) + (head + r % count) * kv.k_dim,
+     anchor_keys + kv_head * anchors * kv.k_dim, anchor_values + kv_head * anchors * kv.v_dim, anchors, kv.k_dim,
+     kv.v_dim, scale);
     for (uint64_t r = 0; r < task.count; ++r)
       HWY_DYNAMIC_DISPATCH(FinishRow)
     (rows[r], sinks != nullptr, sinks ? sinks[head + r % count] : 0.0f, kv.v_dim,
@@ -362,6 +392,29 @@ Status resolve_attention(const artifact::Call& op, const Resolver& resolver, Pro
   }
   if (attention.sinks() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->sinks, resolver.vector(attention.sinks(), call->heads, "attention sinks"));
+  }
+  if (attention.sink_count() != 0) {
+    call->anchors = attention.sink_count();
+    if (call->anchors > kMaxAnchors)
+      return invalid("attention: " + std::to_string(call->anchors) + " anchors are more than a layer can have");
+    CORTIQ_ASSIGN_OR_RETURN(call->q_still,
+                            resolver.f32_slot(attention.q_still(), call->heads * kv.k_dim, "still queries"));
+    CORTIQ_ASSIGN_OR_RETURN(call->anchor_keys,
+                            resolver.vector(attention.sink_k(), kv.kv_heads * call->anchors * kv.k_dim, "anchor keys"));
+    CORTIQ_ASSIGN_OR_RETURN(
+        call->anchor_values,
+        resolver.vector(attention.sink_v(), kv.kv_heads * call->anchors * kv.v_dim, "anchor values"));
+  }
+  if (const auto* windows = attention.group_windows(); windows && windows->size() != 0) {
+    if (windows->size() != kv.kv_heads)
+      return invalid("attention: " + std::to_string(windows->size()) + " windows for " + std::to_string(kv.kv_heads) +
+                     " key/value heads");
+    for (const uint32_t window : *windows) {
+      if (window == 0 || kv.window == 0 || window > kv.window)
+        return invalid("attention: a window of " + std::to_string(window) + " is not within the cache's " +
+                       std::to_string(kv.window));
+      call->group_windows.push_back(window);
+    }
   }
   call->scale = attention.scale();
   call->softcap = attention.softcap();

@@ -86,8 +86,12 @@ public:
            uint8_t* scratch) const override {
     for (uint64_t token = shape.first + begin; token < shape.first + end; ++token) {
       float* query = q.f32(step.arena, token);
+      if (q_still.present)
+        std::memcpy(q_still.f32(step.arena, token), query, heads * kv.k_dim * sizeof(float));
       for (uint64_t head = 0; head < heads; ++head)
         turn(step, token, query + head * kv.k_dim, q_norm);
+      if (temperature_scale != 0)
+        warm(query, heads * kv.k_dim, step.position + token);
       float* key = k.f32(step.arena, token);
       float* value = v.f32(step.arena, token);
       for (uint64_t head = 0; head < kv.kv_heads; ++head) {
@@ -102,7 +106,7 @@ public:
     }
   }
 
-  SlotRef q, k, v;
+  SlotRef q, k, v, q_still;
   KvShape kv;
   uint32_t layer = 0;
   uint64_t heads = 0;
@@ -113,7 +117,16 @@ public:
   uint32_t rope = kNoIndex;
   uint64_t pairs = 0;
 
+  float temperature_length = 0, temperature_scale = 0;
+
 private:
+  void warm(float* query, uint64_t count, uint64_t position) const {
+    const double steps = std::floor(static_cast<double>(position) / temperature_length);
+    const float factor = static_cast<float>(1 + temperature_scale * std::log1p(steps));
+    for (uint64_t i = 0; i < count; ++i)
+      query[i] *= factor;
+  }
+
   void turn(const StepContext& step, uint64_t token, float* head, const float* norm) const {
     if (norm && !norm_after_rope)
       HWY_DYNAMIC_DISPATCH(NormHead)(head, norm, kv.k_dim, eps);
@@ -188,6 +201,13 @@ Status resolve_attention_prep(const artifact::Call& op, const Resolver& resolver
   call->eps = prep.norm_eps();
   call->norm_after_rope = prep.norm_after_rope();
   call->v_norm = prep.v_norm();
+  if (prep.q_still() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->q_still, resolver.f32_slot(prep.q_still(), call->heads * kv.k_dim, "still queries"));
+  }
+  call->temperature_length = prep.temperature_length();
+  call->temperature_scale = prep.temperature_scale();
+  if (call->temperature_scale != 0 && !(call->temperature_length > 0))
+    return invalid("attention_prep: the temperature of the queries has no length");
   out.push_back(std::move(call));
   return {};
 }

@@ -40,18 +40,40 @@ HWY_INLINE V Activate(D d, V x, artifact::Activation activation) {
   }
   case artifact::Activation::Relu:
     return hn::Max(x, hn::Zero(d));
+  case artifact::Activation::Situ:
+  case artifact::Activation::SwigluOai:
+    break; // see Gated()
   }
   return x;
 }
 
+/// activation(gate) * up, with the numbers that the activation has.
+template <class D, class V>
+HWY_INLINE V Gated(D d, V gate, V up, artifact::Activation activation, float alpha, float limit) {
+  const auto wide = hn::Set(d, limit);
+  if (activation == artifact::Activation::SwigluOai) {
+    gate = hn::Min(gate, wide);
+    up = hn::Add(hn::Min(hn::Max(up, hn::Neg(wide)), wide), hn::Set(d, 1.0f));
+    return hn::Mul(TimesLogistic(d, gate, hn::Mul(hn::Set(d, alpha), gate)), up);
+  }
+  if (activation == artifact::Activation::Situ) {
+    const auto bend = hn::Set(d, alpha);
+    if (limit > 0)
+      up = hn::Mul(wide, hn::Tanh(d, hn::Div(up, wide)));
+    return hn::Mul(TimesLogistic(d, hn::Mul(bend, hn::Tanh(d, hn::Div(gate, bend))), gate), up);
+  }
+  return hn::Mul(Activate(d, gate, activation), up);
+}
+
 /// `up` may be null. Rows are readable and `out` writable to a multiple of 16; what stands there is zeroed at the end.
 HWY_INLINE void glu_range(const float* gate, const float* up, uint64_t count, artifact::Activation activation,
-                          float* out) {
+                          float alpha, float limit, float* out) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
   for (uint64_t i = 0; i < count; i += lanes) {
-    const auto a = Activate(d, hn::LoadU(d, gate + i), activation);
-    hn::StoreU(up ? hn::Mul(a, hn::LoadU(d, up + i)) : a, d, out + i);
+    const auto g = hn::LoadU(d, gate + i);
+    hn::StoreU(up ? Gated(d, g, hn::LoadU(d, up + i), activation, alpha, limit) : Activate(d, g, activation), d,
+               out + i);
   }
   zero_tail(out, count);
 }

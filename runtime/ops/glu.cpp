@@ -15,8 +15,9 @@ HWY_BEFORE_NAMESPACE();
 namespace cortiq::runtime {
 namespace HWY_NAMESPACE {
 
-void GluRange(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float* out) {
-  glu_range(gate, up, count, activation, out);
+void GluRange(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float alpha,
+              float limit, float* out) {
+  glu_range(gate, up, count, activation, alpha, limit, out);
 }
 
 void QuantizeGlu(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
@@ -51,7 +52,7 @@ public:
       float* result = out.present ? out.f32(step.arena, token) + first : reinterpret_cast<float*>(scratch);
       HWY_DYNAMIC_DISPATCH(GluRange)
       (gate.f32(step.arena, token) + first, up.present ? up.f32(step.arena, token) + first : nullptr, count, activation,
-       result);
+       alpha, limit, result);
       if (act_out.present)
         HWY_DYNAMIC_DISPATCH(QuantizeGlu)
       (result, first, first + count, gate.elements, act_out.bytes(step.arena, token));
@@ -60,6 +61,7 @@ public:
 
   SlotRef gate, up, out, act_out;
   artifact::Activation activation{};
+  float alpha = 0, limit = 0;
 
 private:
   uint64_t blocks() const { return formats::ceil_div(gate.elements, kColumns); }
@@ -81,10 +83,15 @@ Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFa
   if (glu.act_out() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(glu.act_out(), n, "glu"));
   }
-  if (glu.activation() > artifact::Activation::Relu)
+  if (glu.activation() > artifact::Activation::SwigluOai)
     return unsupported("glu: activation " + std::to_string(static_cast<int>(glu.activation())) +
                        " is not known to this version");
   call->activation = glu.activation();
+  call->alpha = glu.alpha();
+  call->limit = glu.limit();
+  const bool numbers = call->activation > artifact::Activation::Relu;
+  if (numbers && (glu.up() == kNoIndex || !(call->alpha > 0) || !(call->limit >= 0)))
+    return invalid("glu: its activation needs both operands and two numbers");
   out.push_back(std::move(call));
   return {};
 }

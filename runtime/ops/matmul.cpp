@@ -116,10 +116,20 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
   if (weight.layout == formats::LayoutId::kVerbatim && weight.rows > INT32_MAX / weight.cols)
     return unsupported("matmul: weight " + formats::quote(weight.entry->name()->string_view()) +
                        " has more than 2^31 weights in a layout without row groups");
-  CORTIQ_RETURN_IF_ERROR(resolver.slot_elements(part.input(), "matmul input").status());
+  const StatusOr<uint64_t> elements = resolver.slot_elements(part.input(), "matmul input");
+  CORTIQ_RETURN_IF_ERROR(elements.status());
   const bool q8 = resolver.is_q8(part.input());
-  CORTIQ_ASSIGN_OR_RETURN(call->input, q8 ? resolver.q8_slot(part.input(), weight.cols, "matmul input")
-                                          : resolver.f32_slot(part.input(), weight.cols, "matmul input"));
+  if (q8 && part.input_column() != 0)
+    return invalid("matmul: quantized activations have no columns");
+  // Kernels read whole vectors: what stands behind the features must be padding, or other features that zeros meet.
+  if (part.input_column() % 16 != 0 || (*elements != weight.cols && weight.cols % 16 != 0))
+    return invalid("matmul: the input column " + std::to_string(part.input_column()) + " of " +
+                   std::to_string(weight.cols) + " features does not fill whole vectors");
+  CORTIQ_ASSIGN_OR_RETURN(call->input,
+                          q8 ? resolver.q8_slot(part.input(), weight.cols, "matmul input")
+                          : part.input_column() == 0 && *elements == weight.cols
+                              ? resolver.f32_slot(part.input(), weight.cols, "matmul input")
+                              : resolver.f32_columns(part.input(), part.input_column(), weight.cols, "matmul input"));
   CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_columns(part.out(), part.out_column(), weight.rows, "matmul output"));
   if (part.residual() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(

@@ -35,8 +35,9 @@ void QuantizePair(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint
   quantize_range(x, begin, end, k, record);
 }
 
-void GatePair(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float* out) {
-  glu_range(gate, up, count, activation, out);
+void GatePair(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float alpha,
+              float limit, float* out) {
+  glu_range(gate, up, count, activation, alpha, limit, out);
 }
 
 /// out += x * weight.
@@ -120,7 +121,8 @@ public:
       const uint64_t count = std::min(kColumns, width - first);
       float* result = out.present ? out.f32(step.arena, record) + first : reinterpret_cast<float*>(scratch);
       HWY_DYNAMIC_DISPATCH(GatePair)
-      (gate.f32(step.arena, record) + first, up.f32(step.arena, record) + first, count, activation, result);
+      (gate.f32(step.arena, record) + first, up.f32(step.arena, record) + first, count, activation, alpha, limit,
+       result);
       if (!column_scales.empty() && column_scales[expert])
         HWY_DYNAMIC_DISPATCH(ScaleColumns)(result, column_scales[expert] + first, count, result);
       if (act_out.present)
@@ -132,6 +134,7 @@ public:
   std::vector<uint64_t> widths;
   std::vector<const uint16_t*> column_scales;
   artifact::Activation activation{};
+  float alpha = 0, limit = 0;
   uint64_t choices = 0;
 
 private:
@@ -237,10 +240,14 @@ Status resolve_moe_glu(const artifact::Call& op, const Resolver& resolver, Progr
     CORTIQ_ASSIGN_OR_RETURN(call->act_out, moe_record_slot(resolver, glu.act_out(), artifact::BufferKind::Q8Act, most,
                                                            call->choices, kWhat));
   }
-  if (glu.activation() > artifact::Activation::Relu)
+  if (glu.activation() > artifact::Activation::SwigluOai)
     return unsupported("moe_glu: activation " + std::to_string(static_cast<int>(glu.activation())) +
                        " is not known to this version");
   call->activation = glu.activation();
+  call->alpha = glu.alpha();
+  call->limit = glu.limit();
+  if (call->activation > artifact::Activation::Relu && (!(call->alpha > 0) || !(call->limit >= 0)))
+    return invalid("moe_glu: its activation needs two numbers");
   CORTIQ_ASSIGN_OR_RETURN(call->column_scales, moe_column_scales(resolver, glu.column_scales(), call->widths, kWhat));
   out.push_back(std::move(call));
   return {};

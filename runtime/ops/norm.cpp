@@ -23,7 +23,23 @@ void AddRows(const float* a, const float* b, uint64_t count, float* out) {
     out[i] = a[i] + b[i];
 }
 
-/// out = s / sqrt(mean(s^2) + eps) * weight * scale; `weight` may be null.
+/// out = s - mean(s).
+void CenterRow(const float* s, uint64_t count, float* out) {
+  double sum = 0;
+  for (uint64_t i = 0; i < count; ++i)
+    sum += s[i];
+  const F32 d;
+  const size_t lanes = hn::Lanes(d);
+  const float mean = static_cast<float>(sum / static_cast<double>(count));
+  const auto vmean = hn::Set(d, mean);
+  uint64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::Sub(hn::LoadU(d, s + i), vmean), d, out + i);
+  for (; i < count; ++i)
+    out[i] = s[i] - mean;
+}
+
+/// out = s / sqrt(mean(s^2) + eps) * weight * scale; `weight` may be null. `out` may be `s`.
 void NormRow(const float* s, const float* weight, uint64_t count, float eps, float scale, float* out) {
   const F32 d;
   const size_t lanes = hn::Lanes(d);
@@ -62,6 +78,7 @@ namespace cortiq::runtime {
 namespace {
 
 HWY_EXPORT(AddRows);
+HWY_EXPORT(CenterRow);
 HWY_EXPORT(NormRow);
 HWY_EXPORT(QuantizeNormed);
 
@@ -86,8 +103,15 @@ public:
         std::memcpy(sum_out.f32(step.arena, token), s, n * sizeof(float));
       }
       float* normed = out.present ? out.f32(step.arena, token) : out_scratch;
-      if (out.present || act_out.present)
+      if (out.present || act_out.present) {
+        if (centered) {
+          HWY_DYNAMIC_DISPATCH(CenterRow)(s, n, normed);
+          s = normed;
+        }
         HWY_DYNAMIC_DISPATCH(NormRow)(s, weight, n, eps, scale, normed);
+        if (bias)
+          HWY_DYNAMIC_DISPATCH(AddRows)(normed, bias, n, normed);
+      }
       if (act_out.present)
         HWY_DYNAMIC_DISPATCH(QuantizeNormed)(normed, n, act_out.bytes(step.arena, token));
     }
@@ -95,7 +119,9 @@ public:
 
   SlotRef input, add, sum_out, out, act_out;
   const float* weight = nullptr;
+  const float* bias = nullptr;
   float eps = 0, scale = 1;
+  bool centered = false;
 };
 
 } // namespace
@@ -120,6 +146,10 @@ Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramF
   if (norm.weight() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->weight, resolver.vector(norm.weight(), n, "norm"));
   }
+  if (norm.bias() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(call->bias, resolver.vector(norm.bias(), n, "norm"));
+  }
+  call->centered = norm.centered();
   call->eps = norm.eps();
   call->scale = norm.scale();
   out.push_back(std::move(call));

@@ -8,6 +8,8 @@ std::span<const OpRow> op_table() {
       {artifact::Op::AttentionOp, resolve_attention},
       {artifact::Op::AttentionPrepOp, resolve_attention_prep},
       {artifact::Op::CausalConvOp, resolve_causal_conv},
+      {artifact::Op::ClusterLogitsOp, resolve_cluster_logits},
+      {artifact::Op::ConcatHeadsOp, resolve_concat_heads},
       {artifact::Op::EmbedOp, resolve_embed},
       {artifact::Op::GateOp, resolve_gate},
       {artifact::Op::GatedDeltaOp, resolve_gated_delta},

@@ -26,8 +26,8 @@ def aligned(length, unit):
     return -(-length // unit) * unit
 
 
-def write_cmf(path, header, tensors, vocab):
-    """`tensors`: (name, dtype, shape, payload); `header`: the JSON without section hashes; `vocab`: a tokenizer.json."""
+def write_cmf(path, header, tensors, vocab, features=1):
+    """`features`: the bits of what a reader must know. `tensors`: (name, dtype, shape, payload); `header`: the JSON without section hashes; `vocab`: a tokenizer.json."""
     data, records, pool = bytearray(), bytearray(), bytearray()
     for name, dtype, shape, payload in tensors:
         data += bytes(aligned(len(data), 64) - len(data))
@@ -40,7 +40,7 @@ def write_cmf(path, header, tensors, vocab):
     text = json.dumps(header).encode()
     data_off = aligned(128 + len(text) + len(directory), 4096)
     sections = (128, len(text), 128 + len(text), len(directory), data_off, len(data), 0, 0, data_off + len(data), len(vocab), 0, 0)
-    envelope = struct.pack("<4sIII12QQQ", b"CMF\1", 2, 0, 1, *sections, hash64(text), hash64(directory))
+    envelope = struct.pack("<4sIII12QQQ", b"CMF\1", 2, 0, features, *sections, hash64(text), hash64(directory))
     with open(path, "wb") as out:
         out.write((envelope + text + directory).ljust(data_off, b"\0") + data + vocab)
 

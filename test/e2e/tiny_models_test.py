@@ -60,9 +60,9 @@ class Program:
         return json.loads(self.call("--tokens", ",".join(map(str, tokens)), "-n", str(GREEDY), "--temp", "0", "--ignore-eos", "--json"))["tokens"]
 
 
-def compiled(args, model, scratch, numerics):
+def compiled(args, model, scratch, numerics, *flags):
     out = scratch.output(".cqa")
-    why_not = harness.why_not_success(harness.run([os.path.join(args.bin, "cortiq-compile"), model, "-o", out, "--numerics=" + numerics]))
+    why_not = harness.why_not_success(harness.run([os.path.join(args.bin, "cortiq-compile"), model, "-o", out, "--numerics=" + numerics, *flags]))
     if why_not:
         raise RuntimeError("compile: " + why_not)
     return Program(args, out)

@@ -101,7 +101,7 @@ public:
       auto spec = kernel::SpecAttr::get(b_.getContext(), word(m), static_cast<kernel::Layout>(m.layout), m.cols, 0, 0,
                                         form, isa_, false, static_cast<bool>(residual));
       b_.create<kernel::CallOp>(loc_, weight, act, mlir::FlatSymbolRefAttr(), residual, y, spec, mlir::ArrayAttr(),
-                                mlir::ArrayAttr());
+                                mlir::ArrayAttr(), b_.getI64IntegerAttr(0), b_.getI64IntegerAttr(0));
     });
     return y;
   }

@@ -95,7 +95,8 @@ Status check_kernels(mlir::ModuleOp module, const std::string& model) {
 Status compile_model(const CompileOptions& options) {
   CompileSession session(options);
   CORTIQ_ASSIGN_OR_RETURN(const compiler::Target target, session.target());
-  CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model, compiler::loadModel(options.model, session.context()));
+  CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model,
+                          compiler::loadModel(options.model, session.context(), {.maxContext = options.max_context}));
   mlir::ModuleOp module = *model.module;
   for (const std::string& sentence : model.warnings)
     warn(sentence);

@@ -16,6 +16,9 @@ artifact::AttentionPrepOpT rowOf(kernel::AttentionPrepOp op, const ProgramNumber
   r.norm_after_rope = op.getNormAfterRope();
   r.v_norm = op.getVNorm();
   r.rope = numbers.rope(op.getRope());
+  r.temperature_length = toFloat(op.getTemperatureLength());
+  r.temperature_scale = toFloat(op.getTemperatureScale());
+  r.q_still = numbers.slot(op.getStill());
   return r;
 }
 
@@ -30,6 +33,12 @@ artifact::AttentionOpT rowOf(kernel::AttentionOp op, const ProgramNumbers& numbe
   r.sinks = numbers.weight(op.getSinks());
   r.out = numbers.slot(op.getOut());
   r.act_out = numbers.slot(op.getAct());
+  r.q_still = numbers.slot(op.getStill());
+  r.sink_k = numbers.weight(op.getAnchorKeys());
+  r.sink_v = numbers.weight(op.getAnchorValues());
+  r.sink_count = op.getAnchorCount();
+  if (op.getGroupWindows())
+    r.group_windows.assign(op.getGroupWindows()->begin(), op.getGroupWindows()->end());
   return r;
 }
 

@@ -13,6 +13,8 @@ artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers) {
     part->bias = numbers.weight(call.getBias());
     part->residual = numbers.slot(call.getResidual());
     part->input = numbers.slot(call.getInput());
+    part->input_column = call.getInputColumn();
+    part->out_column = call.getOutColumn();
     r.parts.push_back(std::move(part));
   }
   return r;

@@ -79,6 +79,8 @@ artifact::MoeGluOpT rowOf(kernel::MoeGluOp op, const ProgramNumbers& numbers) {
   r.gate = numbers.slot(op.getGate());
   r.up = numbers.slot(op.getUp());
   r.activation = static_cast<artifact::Activation>(op.getActivation());
+  r.alpha = toFloat(op.getAlpha());
+  r.limit = toFloat(op.getLimit());
   r.out = numbers.slot(op.getOut());
   r.act_out = numbers.slot(op.getAct());
   r.widths.assign(op.getWidths().begin(), op.getWidths().end());

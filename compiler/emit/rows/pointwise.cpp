@@ -20,6 +20,8 @@ artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers) {
   r.out = numbers.slot(op.getOut());
   r.act_out = numbers.slot(op.getAct());
   r.scale = toFloat(op.getScale());
+  r.bias = numbers.weight(op.getBias());
+  r.centered = op.getCentered();
   return r;
 }
 
@@ -28,6 +30,8 @@ artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers) {
   r.gate = numbers.slot(op.getGate());
   r.up = numbers.slot(op.getUp());
   r.activation = static_cast<artifact::Activation>(op.getActivation());
+  r.alpha = toFloat(op.getAlpha());
+  r.limit = toFloat(op.getLimit());
   r.out = numbers.slot(op.getOut());
   r.act_out = numbers.slot(op.getAct());
   return r;

@@ -48,6 +48,8 @@ artifact::AddOpT rowOf(kernel::AddOp op, const ProgramNumbers& numbers);
 artifact::AttentionOpT rowOf(kernel::AttentionOp op, const ProgramNumbers& numbers);
 artifact::AttentionPrepOpT rowOf(kernel::AttentionPrepOp op, const ProgramNumbers& numbers);
 artifact::CausalConvOpT rowOf(kernel::CausalConvOp op, const ProgramNumbers& numbers);
+artifact::ClusterLogitsOpT rowOf(kernel::ClusterLogitsOp op, const ProgramNumbers& numbers);
+artifact::ConcatHeadsOpT rowOf(kernel::ConcatHeadsOp op, const ProgramNumbers& numbers);
 artifact::EmbedOpT rowOf(kernel::EmbedOp op, const ProgramNumbers& numbers);
 artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers);
 artifact::GatedDeltaOpT rowOf(kernel::GatedDeltaOp op, const ProgramNumbers& numbers);

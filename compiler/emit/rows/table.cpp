@@ -21,6 +21,8 @@ constexpr Row kRows[] = {
     {"kernel.attention", fill<kernel::AttentionOp>},
     {"kernel.attention_prep", fill<kernel::AttentionPrepOp>},
     {"kernel.causal_conv", fill<kernel::CausalConvOp>},
+    {"kernel.cluster_logits", fill<kernel::ClusterLogitsOp>},
+    {"kernel.concat_heads", fill<kernel::ConcatHeadsOp>},
     {"kernel.embed", fill<kernel::EmbedOp>},
     {"kernel.gate", fill<kernel::GateOp>},
     {"kernel.gated_delta", fill<kernel::GatedDeltaOp>},

@@ -4,6 +4,7 @@
 
 namespace cortiq::compiler {
 
-const Architecture kQwen3 = {"qwen3", [](GgufReader& reader) { return reader.describeDecoder({.headNorms = true}); }};
+const Architecture kQwen3 = {
+    "qwen3", [](GgufReader& reader) { return reader.describeDecoder({.headNorms = HeadNorms::kPerHead}); }};
 
 } // namespace cortiq::compiler

@@ -6,7 +6,7 @@ namespace cortiq::compiler {
 
 const Architecture kQwen3Moe = {"qwen3moe", [](GgufReader& reader) {
                                   return reader.describeDecoder(
-                                      {.headNorms = true, .experts = ExpertTraits{.normalize = true}});
+                                      {.headNorms = HeadNorms::kPerHead, .experts = ExpertTraits{.normalize = true}});
                                 }};
 
 } // namespace cortiq::compiler

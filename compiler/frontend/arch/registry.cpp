@@ -5,7 +5,9 @@ namespace cortiq::compiler {
 namespace {
 
 constexpr const Architecture* kArchitectures[] = {
-    &kLlama, &kQwen2, &kQwen2Moe, &kQwen3, &kQwen3Moe,
+    &kDeepseek2,    &kExaone4,   &kGemma,    &kGemma2,   &kGemma3,  &kGptOss,     &kGranite,
+    &kHunyuanDense, &kInternlm2, &kLlama,    &kMistral3, &kOlmo2,   &kPhi3,       &kQwen2,
+    &kQwen2Moe,     &kQwen3,     &kQwen3Moe, &kSeedOss,  &kSmollm3, &kStarcoder2,
 };
 
 } // namespace

@@ -15,5 +15,6 @@ BuildFeedForward feedForwardBuilder(FeedForward kind);
 mlir::Value buildDualExperts(GraphBuilder& graph, int64_t index, mlir::Value x, mlir::Value h);
 mlir::Value buildExperts(GraphBuilder& graph, int64_t index, mlir::Value x, mlir::Value h);
 mlir::Value buildGatedFeedForward(GraphBuilder& graph, int64_t index, mlir::Value x, mlir::Value h);
+mlir::Value buildPlainFeedForward(GraphBuilder& graph, int64_t index, mlir::Value x, mlir::Value h);
 
 } // namespace cortiq::compiler

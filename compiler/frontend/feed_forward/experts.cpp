@@ -36,9 +36,10 @@ Value buildRouted(GraphBuilder& graph, int64_t index, Value routerX, Value x) {
         values.push_back(value);
     return values;
   };
-  return graph.create<cmf::MoeExpertsOp>(x.getType(), x, route.getIds(), route.getWeights(), all("gate_proj.weight"),
-                                         all("up_proj.weight"), all("down_proj.weight"), all("gate_proj.bias"),
-                                         all("up_proj.bias"), all("down_proj.bias"), activationOf(graph));
+  return graph.create<cmf::MoeExpertsOp>(
+      x.getType(), x, route.getIds(), route.getWeights(), all("gate_proj.weight"), all("up_proj.weight"),
+      all("down_proj.weight"), all("gate_proj.bias"), all("up_proj.bias"), all("down_proj.bias"), activationOf(graph),
+      graph.activationNumber(graph.model().activationAlpha), graph.activationNumber(graph.model().activationLimit));
 }
 
 } // namespace
@@ -50,7 +51,7 @@ Value buildExperts(GraphBuilder& graph, int64_t index, Value x, Value) {
     return routed;
   Value gate = graph.linear(x, name("shared_expert.gate_proj"));
   Value up = graph.linear(x, name("shared_expert.up_proj"));
-  Value shared = graph.linear(graph.create<cmf::GluOp>(gate, up, activationOf(graph)), name("shared_expert.down_proj"));
+  Value shared = graph.linear(graph.gated(gate, up), name("shared_expert.down_proj"));
   if (graph.model().find(name("shared_expert_gate.weight")))
     shared =
         graph.create<cmf::GateOp>(shared, graph.linear(x, name("shared_expert_gate")),

@@ -9,9 +9,7 @@ namespace cortiq::compiler {
 Value buildGatedFeedForward(GraphBuilder& graph, int64_t index, Value x, Value) {
   Value gate = graph.linear(x, layerName(index, "mlp.gate_proj"));
   Value up = graph.linear(x, layerName(index, "mlp.up_proj"));
-  Value gated =
-      graph.create<cmf::GluOp>(gate, up, cmf::ActivationAttr::get(graph.ops().getContext(), graph.model().activation));
-  return graph.linear(gated, layerName(index, "mlp.down_proj"));
+  return graph.linear(graph.gated(gate, up), layerName(index, "mlp.down_proj"));
 }
 
 } // namespace cortiq::compiler

@@ -13,6 +13,7 @@ constexpr Row kRows[] = {
     {FeedForward::kDualExperts, buildDualExperts},
     {FeedForward::kExperts, buildExperts},
     {FeedForward::kGated, buildGatedFeedForward},
+    {FeedForward::kPlain, buildPlainFeedForward},
 };
 
 } // namespace

@@ -16,5 +16,6 @@ mlir::Value buildGatedDelta(GraphBuilder& graph, int64_t index, const LayerDescr
 mlir::Value buildKda(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
 mlir::Value buildShortConv(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
 mlir::Value buildVmfPhase(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
+mlir::Value buildLatentAttention(GraphBuilder& graph, int64_t index, const LayerDescription& layer, mlir::Value x);
 
 } // namespace cortiq::compiler

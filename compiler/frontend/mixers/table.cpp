@@ -10,8 +10,13 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {Mixer::kAttention, buildAttention}, {Mixer::kGatedDelta, buildGatedDelta}, {Mixer::kKda, buildKda},
-    {Mixer::kShortConv, buildShortConv}, {Mixer::kVmfPhase, buildVmfPhase},     {Mixer::kVmfPhaseDelta, buildVmfPhase},
+    {Mixer::kAttention, buildAttention},
+    {Mixer::kGatedDelta, buildGatedDelta},
+    {Mixer::kKda, buildKda},
+    {Mixer::kShortConv, buildShortConv},
+    {Mixer::kVmfPhase, buildVmfPhase},
+    {Mixer::kVmfPhaseDelta, buildVmfPhase},
+    {Mixer::kLatentAttention, buildLatentAttention},
 };
 
 } // namespace

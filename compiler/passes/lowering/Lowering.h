@@ -108,10 +108,13 @@ struct OpLowering {
 /// The row of `op`, or null.
 const OpLowering* findLowering(mlir::Operation* op);
 
+mlir::LogicalResult lowerActivate(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerAdd(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerAddRmsNorm(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerAttention(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerCausalConv(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerClusterLogits(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerConcatHeads(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerEmbed(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerFusedMatmul(mlir::Operation* op, Lowering& lowering);
 void fusedMatmulForms(mlir::OpOperand& use, Forms& forms);
@@ -121,6 +124,8 @@ mlir::LogicalResult lowerGate(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGatedDelta(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerGlu(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerKda(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerHeadMatmul(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerLayerNorm(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerReturn(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRmsNorm(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRope(mlir::Operation* op, Lowering& lowering);

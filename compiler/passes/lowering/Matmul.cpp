@@ -44,7 +44,8 @@ LogicalResult lowerFusedMatmul(Operation* operation, Lowering& lowering) {
       Value bias = op.getBiasOf(i);
       builder.create<kernel::CallOp>(op.getLoc(), lowering.tables().matrix(part.weight), part.input,
                                      bias ? lowering.tables().vector(weightOf(bias)) : FlatSymbolRefAttr(), residual,
-                                     part.out, part.spec, ArrayAttr(), ArrayAttr());
+                                     part.out, part.spec, ArrayAttr(), ArrayAttr(), lowering.i64Attr(0),
+                                     lowering.i64Attr(0));
     }
   });
   return success();

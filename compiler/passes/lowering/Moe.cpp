@@ -60,7 +60,7 @@ public:
                              : Value()};
     lowering_.stage(op_, lowering_.inLayer("experts' gate"), [&] {
       builder_.create<kernel::MoeGluOp>(op_.getLoc(), activation(), plan_, gate, up, gated.f32, gated.q8a,
-                                        builder_.getDenseI64ArrayAttr(widths_), columnScales(downs_));
+                                        builder_.getDenseI64ArrayAttr(widths_), columnScales(downs_), alpha(), limit());
     });
     Value out = pairs(kernel::Form::f32, hidden_);
     lowering_.stage(op_, lowering_.inLayer("experts' down_proj"), [&] { matmul(downs_, gated, gated, {}, out); });
@@ -76,6 +76,8 @@ private:
   Value pairs(kernel::Form form, int64_t elements) { return lowering_.alloc(op_.getLoc(), form, elements, choices_); }
   Value alloc(kernel::Form form, int64_t elements) { return lowering_.alloc(op_.getLoc(), form, elements); }
 
+  FloatAttr alpha() { return lowering_.f32Attr(op_.getAlpha() ? op_.getAlpha()->convertToDouble() : 0.0); }
+  FloatAttr limit() { return lowering_.f32Attr(op_.getLimit() ? op_.getLimit()->convertToDouble() : 0.0); }
   kernel::ActivationAttr activation() {
     return kernel::ActivationAttr::get(op_.getContext(), static_cast<kernel::Activation>(op_.getActivation()));
   }
@@ -88,7 +90,7 @@ private:
         builder_.create<kernel::CallOp>(op_.getLoc(), lowering_.tables().matrix(p.weight), p.input,
                                         p.bias ? lowering_.tables().vector(weightOf(p.bias)) : FlatSymbolRefAttr(),
                                         Value(), p.out, lowering_.specOf(p.weight, p.form, bool(p.bias), false),
-                                        ArrayAttr(), ArrayAttr());
+                                        ArrayAttr(), ArrayAttr(), lowering_.i64Attr(0), lowering_.i64Attr(0));
     });
   }
 
@@ -149,7 +151,7 @@ private:
                    direct ? alloc(kernel::Form::q8a, width) : Value()};
     lowering_.stage(op_, lowering_.inLayer("shared gate"), [&] {
       builder_.create<kernel::GluOp>(op_.getLoc(), activation(), sharedHalves_[0], sharedHalves_[1], gated.f32,
-                                     gated.q8a);
+                                     gated.q8a, alpha(), limit());
     });
     Value input = gated.of(form);
     if (scaled) {

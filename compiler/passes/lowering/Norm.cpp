@@ -18,7 +18,23 @@ LogicalResult lowerRmsNorm(Operation* operation, Lowering& lowering) {
   }
   lowering.stage(op, name, [&] {
     lowering.builder().create<kernel::NormOp>(op.getLoc(), in, Value(), weight, Value(), b.f32, b.q8a,
-                                              lowering.f32Attr(op.getEps().convertToDouble()), lowering.f32Attr(1.0));
+                                              lowering.f32Attr(op.getEps().convertToDouble()), lowering.f32Attr(1.0),
+                                              FlatSymbolRefAttr(), UnitAttr());
+  });
+  return success();
+}
+
+LogicalResult lowerLayerNorm(Operation* operation, Lowering& lowering) {
+  auto op = cast<cmf::LayerNormOp>(operation);
+  Value in = lowering.f32Of(op.getX());
+  Buffers& b = lowering.allocForms(op.getResult());
+  auto vector = [&](Value v) { return v ? lowering.tables().vector(weightOf(v)) : FlatSymbolRefAttr(); };
+  FlatSymbolRefAttr weight = vector(op.getWeight()), bias = vector(op.getBias());
+  std::string name = weight ? lowering.nameOf({weightOf(op.getWeight())}) : lowering.inLayer("norm");
+  lowering.stage(op, name, [&] {
+    lowering.builder().create<kernel::NormOp>(op.getLoc(), in, Value(), weight, Value(), b.f32, b.q8a,
+                                              lowering.f32Attr(op.getEps().convertToDouble()), lowering.f32Attr(1.0),
+                                              bias, UnitAttr::get(op.getContext()));
   });
   return success();
 }
@@ -32,7 +48,7 @@ LogicalResult lowerAddRmsNorm(Operation* operation, Lowering& lowering) {
   lowering.stage(op, lowering.nameOf({weight}), [&] {
     lowering.builder().create<kernel::NormOp>(
         op.getLoc(), a, add, lowering.tables().vector(weight, op.getUnitOffset() ? 1.0f : 0.0f), sum, b.f32, b.q8a,
-        lowering.f32Attr(op.getEps().convertToDouble()), lowering.f32Attr(1.0));
+        lowering.f32Attr(op.getEps().convertToDouble()), lowering.f32Attr(1.0), FlatSymbolRefAttr(), UnitAttr());
   });
   return success();
 }

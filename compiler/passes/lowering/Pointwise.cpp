@@ -27,8 +27,23 @@ LogicalResult lowerGlu(Operation* operation, Lowering& lowering) {
   Value gate = lowering.f32Of(op.getGate()), up = lowering.f32Of(op.getUp());
   Buffers& b = lowering.allocForms(op.getResult());
   auto activation = kernel::ActivationAttr::get(op.getContext(), static_cast<kernel::Activation>(op.getActivation()));
-  lowering.stage(op, lowering.inLayer("gate"),
-                 [&] { lowering.builder().create<kernel::GluOp>(op.getLoc(), activation, gate, up, b.f32, b.q8a); });
+  lowering.stage(op, lowering.inLayer("gate"), [&] {
+    lowering.builder().create<kernel::GluOp>(op.getLoc(), activation, gate, up, b.f32, b.q8a,
+                                             lowering.f32Attr(op.getAlpha() ? op.getAlpha()->convertToDouble() : 0.0),
+                                             lowering.f32Attr(op.getLimit() ? op.getLimit()->convertToDouble() : 0.0));
+  });
+  return success();
+}
+
+LogicalResult lowerActivate(Operation* operation, Lowering& lowering) {
+  auto op = cast<cmf::ActivateOp>(operation);
+  Value x = lowering.f32Of(op.getX());
+  Buffers& b = lowering.allocForms(op.getResult());
+  auto activation = kernel::ActivationAttr::get(op.getContext(), static_cast<kernel::Activation>(op.getActivation()));
+  lowering.stage(op, lowering.inLayer("activation"), [&] {
+    lowering.builder().create<kernel::GluOp>(op.getLoc(), activation, x, Value(), b.f32, b.q8a, lowering.f32Attr(0.0),
+                                             lowering.f32Attr(0.0));
+  });
   return success();
 }
 

@@ -7,11 +7,14 @@ namespace cortiq::compiler {
 namespace {
 
 constexpr OpLowering kRows[] = {
+    {"cmf.activate", lowerActivate},
     {"cmf.add", lowerAdd},
     {"cmf.add_rms_norm", lowerAddRmsNorm},
     {"cmf.attention", lowerAttention},
     {"cmf.bias_add", lowerUnfused},
     {"cmf.causal_conv", lowerCausalConv},
+    {"cmf.cluster_logits", lowerClusterLogits},
+    {"cmf.concat_heads", lowerConcatHeads},
     {"cmf.dequant", lowerUnfused},
     {"cmf.embed", lowerEmbed},
     {"cmf.fused_matmul", lowerFusedMatmul, fusedMatmulForms},
@@ -20,6 +23,8 @@ constexpr OpLowering kRows[] = {
     {"cmf.gated_delta", lowerGatedDelta},
     {"cmf.glu", lowerGlu},
     {"cmf.kda", lowerKda},
+    {"cmf.head_matmul", lowerHeadMatmul},
+    {"cmf.layer_norm", lowerLayerNorm},
     {"cmf.matmul", lowerUnfused},
     {"cmf.moe_experts", lowerUnfusedMoe},
     {"cmf.moe_route", lowerUnfusedMoe},

@@ -22,6 +22,8 @@ def CMF_Activation : I32EnumAttr<"Activation", "the activation of a gated feed-f
     I32EnumAttrCase<"gelu_tanh", 1>, // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
     I32EnumAttrCase<"gelu", 2>,      // 0.5 x (1 + erf(x / sqrt 2))
     I32EnumAttrCase<"relu", 3>,
+    I32EnumAttrCase<"situ", 4>,       // alpha tanh(x / alpha) sigmoid(x); up: limit tanh(up / limit) where limit > 0
+    I32EnumAttrCase<"swigluoai", 5>,  // of x = min(x, limit), up = clamp(up, -limit, limit): x sigmoid(alpha x) (up + 1)
   ]> {
   let cppNamespace = "::cortiq::cmf";
   let genSpecializedAttr = 0;

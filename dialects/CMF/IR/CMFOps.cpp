@@ -62,7 +62,8 @@ ParseResult parseActivation(OpAsmParser& parser, ActivationAttr& attr) {
     return failure();
   std::optional<Activation> activation = symbolizeActivation(word);
   if (!activation)
-    return parser.emitError(loc) << "unknown activation '" << word << "'; known are silu, gelu_tanh, gelu, relu";
+    return parser.emitError(loc) << "unknown activation '" << word
+                                 << "'; known are silu, gelu_tanh, gelu, relu, situ, swigluoai";
   attr = ActivationAttr::get(parser.getContext(), *activation);
   return success();
 }
@@ -283,6 +284,34 @@ LogicalResult RopeOp::verify() {
   return success();
 }
 
+int64_t AttentionOp::getAnchorCount() {
+  return getAnchorKeys() ? getAnchorKeys().getType().getCols() / static_cast<int64_t>(getKvHeads() * getHeadDim()) : 0;
+}
+
+static LogicalResult verifyAnchors(AttentionOp op) {
+  const int64_t kvHeads = op.getKvHeads();
+  if (std::optional<ArrayRef<int64_t>> windows = op.getGroupWindows()) {
+    if (!op.getWindow() || static_cast<int64_t>(windows->size()) != kvHeads)
+      return op.emitOpError() << "has " << windows->size()
+                              << " windows of groups, but needs a window and one of each of " << kvHeads
+                              << " key/value heads";
+    for (int64_t window : *windows)
+      if (window < 1 || window > static_cast<int64_t>(*op.getWindow()))
+        return op.emitOpError() << "has a window of " << window << ", not within 1 and its window " << *op.getWindow();
+  }
+  if (!op.getStill())
+    return success();
+  const int64_t keys = op.getAnchorKeys().getType().getCols(), values = op.getAnchorValues().getType().getCols();
+  const int64_t count = op.getAnchorCount();
+  if (op.getStill().getType() != op.getQ().getType())
+    return op.emitOpError() << "has queries " << op.getQ().getType() << ", but still ones " << op.getStill().getType();
+  if (count < 1 || keys != count * kvHeads * static_cast<int64_t>(op.getHeadDim()) ||
+      values != count * kvHeads * static_cast<int64_t>(op.getVDim()))
+    return op.emitOpError() << "has anchors of " << keys << " and " << values << " values, which " << kvHeads
+                            << " key/value heads cannot share";
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   if (failed(verifyCount(*this, "heads", getHeads())) || failed(verifyCount(*this, "kv_heads", getKvHeads())) ||
       failed(verifyCount(*this, "head_dim", getHeadDim())) || failed(verifyCount(*this, "v_dim", getVDim())) ||
@@ -317,6 +346,25 @@ LogicalResult AttentionOp::verify() {
   if (std::optional<APFloat> cap = getSoftcap())
     if (failed(verifyPositive(*this, "softcap", *cap)))
       return failure();
+  if (failed(verifyAnchors(*this)))
+    return failure();
+  if (getTemperatureLength().has_value() != getTemperatureScale().has_value())
+    return emitOpError("needs both of 'temperature_length' and 'temperature_scale', or neither");
+  if (getTemperatureLength() && failed(verifyPositive(*this, "temperature_length", *getTemperatureLength())))
+    return failure();
+  if (getTemperatureScale() && !getTemperatureScale()->isFinite())
+    return emitOpError("'temperature_scale' is not finite");
+  return success();
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyEps(*this, getEps())))
+    return failure();
+  if (getBias() && !getWeight())
+    return emitOpError("has a bias, but no weight");
+  for (Value vector : {Value(getWeight()), Value(getBias())})
+    if (vector && failed(verifyNormWeight(*this, cast<WeightType>(vector.getType()), features(getX()))))
+      return failure();
   return success();
 }
 
@@ -324,6 +372,21 @@ LogicalResult AttentionOp::verify() {
 //-----------------------------------------------------------------------------------------===//
 
 LogicalResult GluOp::verify() {
+  const bool numbers = getActivation() == Activation::situ || getActivation() == Activation::swigluoai;
+  if (numbers != getAlpha().has_value() || numbers != getLimit().has_value())
+    return emitOpError() << "of activation " << stringifyActivation(getActivation())
+                         << (numbers ? " needs 'alpha' and 'limit'" : " takes neither 'alpha' nor 'limit'");
+  if (getAlpha() && failed(verifyPositive(*this, "alpha", *getAlpha())))
+    return failure();
+  if (getLimit() && (!getLimit()->isFinite() || getLimit()->isNegative() ||
+                     (getActivation() == Activation::swigluoai && getLimit()->isZero())))
+    return emitOpError("'limit' must be a number, positive for swigluoai");
+  return success();
+}
+
+LogicalResult ActivateOp::verify() {
+  if (getActivation() == Activation::situ || getActivation() == Activation::swigluoai)
+    return emitOpError() << "knows no activation " << stringifyActivation(getActivation()) << ": it needs a gate";
   return success();
 }
 LogicalResult AddOp::verify() {

@@ -78,6 +78,7 @@ def CMF_MoeExpertsOp
   let description = [{
     `result[t] = sum over j of weights[t][j] * down_e(activation(gate_e(x[t])) * up_e(x[t]))` with `e = ids[t][j]`, added in
     the order of `j`. Each expert has its own codecs and its own width; biases are there for all experts or for none.
+    `alpha` and `limit` are the numbers of an activation that has some, as for `cmf.glu`.
 
     ```mlir
     %y = cmf.moe_experts %x, %ids, %weights gate(%g0, %g1) up(%u0, %u1) down(%d0, %d1) {activation = #cmf.activation<silu>}
@@ -94,7 +95,9 @@ def CMF_MoeExpertsOp
     Variadic<CMF_VectorWeight>:$gate_biases,
     Variadic<CMF_VectorWeight>:$up_biases,
     Variadic<CMF_VectorWeight>:$down_biases,
-    CMF_ActivationAttr:$activation
+    CMF_ActivationAttr:$activation,
+    OptionalAttr<F64Attr>:$alpha,
+    OptionalAttr<F64Attr>:$limit
   );
   let results = (outs CMF_Activations:$result);
   let assemblyFormat = [{
@@ -136,7 +139,9 @@ def CMF_FusedMoeOp
     Optional<CMF_Activations>:$residual,
     CMF_ActivationAttr:$activation,
     CMF_RoutingAttr:$routing,
-    OptionalAttr<CMF_ArmAttr>:$arm
+    OptionalAttr<CMF_ArmAttr>:$arm,
+    OptionalAttr<F64Attr>:$alpha,
+    OptionalAttr<F64Attr>:$limit
   );
   let results = (outs CMF_Activations:$result);
   let assemblyFormat = [{

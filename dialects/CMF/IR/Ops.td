@@ -226,13 +226,18 @@ def CMF_RopeOp : CMF_SameTypeOp<"rope", ["x"]> {
 }
 
 def CMF_AttentionOp : CMF_Op<"attention", [
-    MemoryEffects<[MemRead<CMF_SequenceState>, MemWrite<CMF_SequenceState>]>]> {
+    AttrSizedOperandSegments, MemoryEffects<[MemRead<CMF_SequenceState>, MemWrite<CMF_SequenceState>]>]> {
   let summary = "causal attention over everything this layer has seen";
   let description = [{
     Appends the keys and values of the batch to the cache of `layer`, then, for each token and head `h` (which uses
     key/value head `h / (heads / kv_heads)`): `softmax(softcap(scale * q . k)) * v` over the cached tokens up to its own
     position, with `window` only over the last `window` of them, itself included. `softcap = c` is `c * tanh(s / c)`. A
-    `sinks` vector has one logit a head that joins the softmax's denominator without a value.
+    `sinks` vector has one logit a head that joins the softmax's denominator without a value. With a temperature the
+    query at position `p` counts times `1 + temperature_scale * ln(1 + floor(p / temperature_length))`.
+
+    `anchors` are keys and values that every token sees besides, of each key/value head as many as fit: they are scored
+    by other queries, `still`, with the same scale and without cap. `group_windows` narrows the window of each
+    key/value head.
 
     ```mlir
     %a = cmf.attention %q, %k, %v {layer = 0 : i64, heads = 9 : i64, kv_heads = 3 : i64, head_dim = 64 : i64,
@@ -245,6 +250,9 @@ def CMF_AttentionOp : CMF_Op<"attention", [
     CMF_Activations:$k,
     CMF_Activations:$v,
     Optional<CMF_VectorWeight>:$sinks,
+    Optional<CMF_Activations>:$still,
+    Optional<CMF_VectorWeight>:$anchor_keys,
+    Optional<CMF_VectorWeight>:$anchor_values,
     I64Attr:$layer,
     I64Attr:$heads,
     I64Attr:$kv_heads,
@@ -252,12 +260,22 @@ def CMF_AttentionOp : CMF_Op<"attention", [
     I64Attr:$v_dim,
     F64Attr:$scale,
     OptionalAttr<I64Attr>:$window,
-    OptionalAttr<F64Attr>:$softcap
+    OptionalAttr<F64Attr>:$softcap,
+    OptionalAttr<F64Attr>:$temperature_length,
+    OptionalAttr<F64Attr>:$temperature_scale,
+    OptionalAttr<DenseI64ArrayAttr>:$group_windows
   );
   let results = (outs CMF_Activations:$result);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`sinks` `(` $sinks^ `)`)? attr-dict `:` type($q) `,` type($k) `,` type($v)
-    (`sinks` `(` qualified(type($sinks))^ `)`)? `->` type($result)
+    $q `,` $k `,` $v (`sinks` `(` $sinks^ `)`)?
+    (`still` `(` $still^ `)` `anchors` `(` $anchor_keys `,` $anchor_values `)`)? attr-dict
+    `:` type($q) `,` type($k) `,` type($v) (`sinks` `(` qualified(type($sinks))^ `)`)?
+    (`still` `(` type($still)^ `)` `anchors` `(` qualified(type($anchor_keys)) `,` qualified(type($anchor_values)) `)`)?
+    `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// Anchors of each key/value head.
+    int64_t getAnchorCount();
   }];
 }
 
@@ -266,13 +284,15 @@ def CMF_AttentionOp : CMF_Op<"attention", [
 def CMF_GluOp : CMF_SameTypeOp<"glu", ["gate", "up"]> {
   let summary = "the gate of a feed-forward block";
   let description = [{
-    `activation(gate) * up`, element by element.
+    `activation(gate) * up`, element by element. `situ` and `swigluoai` take two numbers, and change `up` as well.
 
     ```mlir
     %a = cmf.glu silu(%gate, %up) : tensor<?x1536xf32>
+    %b = cmf.glu swigluoai(%gate, %up) {alpha = 1.702 : f64, limit = 7.0 : f64} : tensor<?x1536xf32>
     ```
   }];
-  let arguments = (ins CMF_Activations:$gate, CMF_Activations:$up, CMF_ActivationAttr:$activation);
+  let arguments = (ins CMF_Activations:$gate, CMF_Activations:$up, CMF_ActivationAttr:$activation,
+    OptionalAttr<F64Attr>:$alpha, OptionalAttr<F64Attr>:$limit);
   let assemblyFormat = "custom<Activation>($activation) `(` $gate `,` $up `)` attr-dict `:` type($gate)";
 }
 
@@ -318,5 +338,7 @@ def CMF_SoftcapOp : CMF_SameTypeOp<"softcap", ["x"]> {
 include "dialects/CMF/IR/GateOps.td"
 include "dialects/CMF/IR/MoeOps.td"
 include "dialects/CMF/IR/RecurrentOps.td"
+include "dialects/CMF/IR/OpsDense.td"
+include "dialects/CMF/IR/OpsHeads.td"
 
 #endif

@@ -12,7 +12,18 @@ Array multiply(const Array& x, const float* matrix, int64_t rows);
 /// Adds a vector to every row.
 void addBias(Array& x, const std::vector<float>& bias);
 
+/// The two numbers that some activations have.
+struct ActivationNumbers {
+  double alpha = 0, limit = 0;
+};
+
+/// Those of an operation with an activation.
+template <class Op>
+ActivationNumbers activationNumbers(Op op) {
+  return {op.getAlpha() ? op.getAlpha()->convertToDouble() : 0, op.getLimit() ? op.getLimit()->convertToDouble() : 0};
+}
+
 /// gate[i] = activation(gate[i]) * up[i].
-void applyGlu(Array& gate, const Array& up, Activation activation);
+void applyGlu(Array& gate, const Array& up, Activation activation, ActivationNumbers numbers);
 
 } // namespace cortiq::cmf

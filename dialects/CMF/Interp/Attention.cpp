@@ -33,11 +33,25 @@ Status referenceRope(Operation* op, Frame& frame) {
 
 namespace {
 
-// One head of one token: softmax over the visible keys, times their values.
+// The anchors of one key/value head and the query that they are scored by.
+struct Anchors {
+  const float *query = nullptr, *keys = nullptr, *values = nullptr;
+  int64_t count = 0;
+};
+
+// What the query at `position` counts.
+double temperature(AttentionOp op, int64_t position) {
+  if (!op.getTemperatureScale())
+    return 1;
+  return 1 + op.getTemperatureScale()->convertToDouble() *
+                 std::log(1 + std::floor(position / op.getTemperatureLength()->convertToDouble()));
+}
+
+// One head of one token, at position `last`: softmax over the visible keys, times their values.
 void attend(AttentionOp op, const LayerCache& cache, const float* q, int64_t kvHead, int64_t first, int64_t last,
-            const float* sink, float* out) {
+            const float* sink, const Anchors& anchors, float* out) {
   const int64_t headDim = op.getHeadDim(), vDim = op.getVDim();
-  const double scale = op.getScale().convertToDouble();
+  const double scale = op.getScale().convertToDouble() * temperature(op, last);
   const double cap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0;
   std::vector<double> weights(last - first + 1);
   for (int64_t p = first; p <= last; ++p) {
@@ -47,6 +61,12 @@ void attend(AttentionOp op, const LayerCache& cache, const float* q, int64_t kvH
       score += static_cast<double>(q[i]) * k[i];
     score *= scale;
     weights[p - first] = cap != 0 ? cap * std::tanh(score / cap) : score;
+  }
+  for (int64_t a = 0; a < anchors.count; ++a) {
+    double score = 0;
+    for (int64_t i = 0; i < headDim; ++i)
+      score += static_cast<double>(anchors.query[i]) * anchors.keys[a * headDim + i];
+    weights.push_back(score * scale);
   }
   double most = *std::max_element(weights.begin(), weights.end());
   if (sink)
@@ -60,6 +80,8 @@ void attend(AttentionOp op, const LayerCache& cache, const float* q, int64_t kvH
     double sum = 0;
     for (int64_t p = first; p <= last; ++p)
       sum += weights[p - first] * cache.values[p][kvHead * vDim + i];
+    for (int64_t a = 0; a < anchors.count; ++a)
+      sum += weights[last - first + 1 + a] * anchors.values[a * vDim + i];
     out[i] = static_cast<float>(sum / total);
   }
 }
@@ -74,6 +96,12 @@ Status referenceAttention(Operation* op, Frame& frame) {
   if (attention.getSinks()) {
     CORTIQ_ASSIGN_OR_RETURN(sinks, frame.weight(attention.getSinks()));
   }
+  std::shared_ptr<const std::vector<float>> anchorKeys, anchorValues;
+  if (attention.getStill()) {
+    CORTIQ_ASSIGN_OR_RETURN(anchorKeys, frame.weight(attention.getAnchorKeys()));
+    CORTIQ_ASSIGN_OR_RETURN(anchorValues, frame.weight(attention.getAnchorValues()));
+  }
+  const int64_t anchorCount = attention.getAnchorCount();
   LayerCache& cache = frame.cache(attention.getLayer());
   for (int64_t t = 0; t < q.rows; ++t) {
     cache.keys.emplace_back(k.row(t), k.row(t) + k.cols);
@@ -84,11 +112,19 @@ Status referenceAttention(Operation* op, Frame& frame) {
   Array out(q.rows, heads * vDim);
   for (int64_t t = 0; t < q.rows; ++t) {
     const int64_t last = static_cast<int64_t>(frame.position()) + t;
-    const int64_t first =
-        attention.getWindow() ? std::max<int64_t>(0, last - static_cast<int64_t>(*attention.getWindow()) + 1) : 0;
-    for (int64_t h = 0; h < heads; ++h)
-      attend(attention, cache, q.row(t) + h * headDim, h / shared, first, last, sinks ? sinks->data() + h : nullptr,
-             out.row(t) + h * vDim);
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t kvHead = h / shared;
+      int64_t window = attention.getWindow() ? static_cast<int64_t>(*attention.getWindow()) : last + 1;
+      if (attention.getGroupWindows())
+        window = (*attention.getGroupWindows())[kvHead];
+      Anchors anchors;
+      if (anchorCount != 0)
+        anchors = {frame.value(attention.getStill()).row(t) + h * headDim,
+                   anchorKeys->data() + kvHead * anchorCount * headDim,
+                   anchorValues->data() + kvHead * anchorCount * vDim, anchorCount};
+      attend(attention, cache, q.row(t) + h * headDim, kvHead, std::max<int64_t>(0, last - window + 1), last,
+             sinks ? sinks->data() + h : nullptr, anchors, out.row(t) + h * vDim);
+    }
   }
   frame.set(attention.getResult(), std::move(out));
   return {};

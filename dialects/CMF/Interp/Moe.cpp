@@ -143,10 +143,10 @@ StatusOr<Array> linear(Frame& frame, const Array& x, Value weight, Value bias) {
 
 /// down(activation(gate(x)) * up(x)).
 StatusOr<Array> gatedBlock(Frame& frame, const Array& x, const Value (&weights)[3], const Value (&biases)[3],
-                           Activation activation) {
+                           Activation activation, ActivationNumbers numbers) {
   CORTIQ_ASSIGN_OR_RETURN(Array gate, linear(frame, x, weights[0], biases[0]));
   CORTIQ_ASSIGN_OR_RETURN(const Array up, linear(frame, x, weights[1], biases[1]));
-  applyGlu(gate, up, activation);
+  applyGlu(gate, up, activation, numbers);
   return linear(frame, gate, weights[2], biases[2]);
 }
 
@@ -169,7 +169,7 @@ StatusOr<Array> runExperts(Frame& frame, Op op, const Array& x, const Choice& ch
     CORTIQ_ASSIGN_OR_RETURN(
         const Array y, gatedBlock(frame, own, {op.getGates()[e], op.getUps()[e], op.getDowns()[e]},
                                   {biasOf(op.getGateBiases()), biasOf(op.getUpBiases()), biasOf(op.getDownBiases())},
-                                  op.getActivation()));
+                                  op.getActivation(), activationNumbers(op)));
     for (size_t i = 0; i < users.size(); ++i)
       std::copy_n(y.row(i), x.cols, parts[users[i].second].row(users[i].first));
   }
@@ -215,7 +215,7 @@ Status referenceFusedMoe(Operation* op, Frame& frame) {
   if (!moe.getShared().empty()) {
     CORTIQ_ASSIGN_OR_RETURN(Array shared,
                             gatedBlock(frame, x, {moe.getShared()[0], moe.getShared()[1], moe.getShared()[2]},
-                                       {Value(), Value(), Value()}, moe.getActivation()));
+                                       {Value(), Value(), Value()}, moe.getActivation(), activationNumbers(moe)));
     if (moe.getSharedGate()) {
       CORTIQ_ASSIGN_OR_RETURN(const Array gate, linear(frame, x, moe.getSharedGate(), Value()));
       for (int64_t t = 0; t < shared.rows; ++t)

@@ -37,6 +37,32 @@ Status referenceRmsNorm(Operation* op, Frame& frame) {
   return {};
 }
 
+Status referenceLayerNorm(Operation* op, Frame& frame) {
+  auto norm = cast<LayerNormOp>(op);
+  std::shared_ptr<const std::vector<float>> weight, bias;
+  if (norm.getWeight()) {
+    CORTIQ_ASSIGN_OR_RETURN(weight, frame.weight(norm.getWeight()));
+  }
+  if (norm.getBias()) {
+    CORTIQ_ASSIGN_OR_RETURN(bias, frame.weight(norm.getBias()));
+  }
+  Array out = frame.value(norm.getX());
+  for (int64_t t = 0; t < out.rows; ++t) {
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < out.cols; ++i)
+      sum += out.row(t)[i];
+    const double mean = sum / out.cols;
+    for (int64_t i = 0; i < out.cols; ++i)
+      squares += (out.row(t)[i] - mean) * (out.row(t)[i] - mean);
+    const double factor = 1 / std::sqrt(squares / out.cols + norm.getEps().convertToDouble());
+    for (int64_t i = 0; i < out.cols; ++i)
+      out.row(t)[i] = static_cast<float>((out.row(t)[i] - mean) * factor * (weight ? (*weight)[i] : 1.0f) +
+                                         (bias ? (*bias)[i] : 0.0f));
+  }
+  frame.set(norm.getResult(), std::move(out));
+  return {};
+}
+
 Status referenceAddRmsNorm(Operation* op, Frame& frame) {
   auto norm = cast<AddRmsNormOp>(op);
   CORTIQ_ASSIGN_OR_RETURN(const auto weight, frame.weight(norm.getWeight()));

@@ -10,11 +10,14 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
+    {"cmf.activate", referenceActivate},
     {"cmf.add", referenceAdd},
     {"cmf.add_rms_norm", referenceAddRmsNorm},
     {"cmf.attention", referenceAttention},
     {"cmf.bias_add", referenceBiasAdd},
     {"cmf.causal_conv", referenceCausalConv},
+    {"cmf.cluster_logits", referenceClusterLogits},
+    {"cmf.concat_heads", referenceConcatHeads},
     {"cmf.dequant", referenceDequant},
     {"cmf.embed", referenceEmbed},
     {"cmf.fused_matmul", referenceFusedMatmul},
@@ -23,6 +26,8 @@ constexpr Row kRows[] = {
     {"cmf.gated_delta", referenceGatedDelta},
     {"cmf.glu", referenceGlu},
     {"cmf.kda", referenceKda},
+    {"cmf.head_matmul", referenceHeadMatmul},
+    {"cmf.layer_norm", referenceLayerNorm},
     {"cmf.matmul", referenceMatmul},
     {"cmf.moe_experts", referenceMoeExperts},
     {"cmf.moe_route", referenceMoeRoute},

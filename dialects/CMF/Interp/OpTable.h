@@ -21,6 +21,7 @@ Status referenceFusedMatmul(mlir::Operation* op, Frame& frame);
 // Norm.cpp
 Status referenceRmsNorm(mlir::Operation* op, Frame& frame);
 Status referenceAddRmsNorm(mlir::Operation* op, Frame& frame);
+Status referenceLayerNorm(mlir::Operation* op, Frame& frame);
 // Attention.cpp
 Status referenceRope(mlir::Operation* op, Frame& frame);
 Status referenceAttention(mlir::Operation* op, Frame& frame);
@@ -30,7 +31,12 @@ Status referenceGate(mlir::Operation* op, Frame& frame);
 Status referenceMoeRoute(mlir::Operation* op, Frame& frame);
 Status referenceMoeExperts(mlir::Operation* op, Frame& frame);
 Status referenceFusedMoe(mlir::Operation* op, Frame& frame);
+// Heads.cpp
+Status referenceConcatHeads(mlir::Operation* op, Frame& frame);
+Status referenceHeadMatmul(mlir::Operation* op, Frame& frame);
+Status referenceClusterLogits(mlir::Operation* op, Frame& frame);
 // Pointwise.cpp
+Status referenceActivate(mlir::Operation* op, Frame& frame);
 Status referenceGlu(mlir::Operation* op, Frame& frame);
 Status referenceAdd(mlir::Operation* op, Frame& frame);
 Status referenceScale(mlir::Operation* op, Frame& frame);

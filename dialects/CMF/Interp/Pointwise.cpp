@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -20,22 +21,51 @@ double activate(Activation activation, double x) {
     return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
   case Activation::relu:
     return x > 0 ? x : 0;
+  case Activation::situ:
+  case Activation::swigluoai:
+    break; // see gated()
   }
   llvm_unreachable("every activation is above");
 }
 
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+double gated(Activation activation, ActivationNumbers numbers, double gate, double up) {
+  const auto [alpha, limit] = numbers;
+  switch (activation) {
+  case Activation::situ:
+    return alpha * std::tanh(gate / alpha) * sigmoid(gate) * (limit > 0 ? limit * std::tanh(up / limit) : up);
+  case Activation::swigluoai:
+    gate = std::min(gate, limit);
+    return gate * sigmoid(alpha * gate) * (std::clamp(up, -limit, limit) + 1);
+  default:
+    return activate(activation, gate) * up;
+  }
+}
+
 } // namespace
 
-void applyGlu(Array& gate, const Array& up, Activation activation) {
+void applyGlu(Array& gate, const Array& up, Activation activation, ActivationNumbers numbers) {
   for (size_t i = 0; i < gate.data.size(); ++i)
-    gate.data[i] = static_cast<float>(activate(activation, gate.data[i]) * up.data[i]);
+    gate.data[i] = static_cast<float>(gated(activation, numbers, gate.data[i], up.data[i]));
 }
 
 Status referenceGlu(Operation* op, Frame& frame) {
   auto glu = cast<GluOp>(op);
   Array out = frame.value(glu.getGate());
-  applyGlu(out, frame.value(glu.getUp()), glu.getActivation());
+  applyGlu(out, frame.value(glu.getUp()), glu.getActivation(), activationNumbers(glu));
   frame.set(glu.getResult(), std::move(out));
+  return {};
+}
+
+Status referenceActivate(Operation* op, Frame& frame) {
+  auto active = cast<ActivateOp>(op);
+  Array out = frame.value(active.getX());
+  for (float& x : out.data)
+    x = static_cast<float>(activate(active.getActivation(), x));
+  frame.set(active.getResult(), std::move(out));
   return {};
 }
 

@@ -22,7 +22,7 @@ def Kernel_LayoutAttr : EnumAttr<Kernel_Dialect, Kernel_Layout, "layout"> { let 
 
 def Kernel_Activation : Kernel_Enum<"Activation", "activation function; numbered as in the artifact schema",
     [I32EnumAttrCase<"silu", 0>, I32EnumAttrCase<"gelu_tanh", 1>, I32EnumAttrCase<"gelu", 2>,
-     I32EnumAttrCase<"relu", 3>]>;
+     I32EnumAttrCase<"relu", 3>, I32EnumAttrCase<"situ", 4>, I32EnumAttrCase<"swigluoai", 5>]>;
 def Kernel_ActivationAttr : EnumAttr<Kernel_Dialect, Kernel_Activation, "activation"> {
   let assemblyFormat = "$value";
 }

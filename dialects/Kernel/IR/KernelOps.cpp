@@ -122,9 +122,14 @@ LogicalResult EmbedOp::verifySymbolUses(SymbolTableCollection& tables) {
 LogicalResult NormOp::verify() {
   if (failed(checkSomeOutput(*this, {getSum(), getOut(), getAct()})))
     return failure();
+  if (getBias() && !getCentered())
+    return emitOpError() << "adds a bias, which only a centered norm has";
   return checkSameElements(*this, {getInput(), getAdd(), getSum(), getOut(), getAct()});
 }
 LogicalResult NormOp::verifySymbolUses(SymbolTableCollection& tables) {
+  if (failed(checkVector(*this, tables, getBiasAttr() ? std::optional(getBiasAttr()) : std::nullopt,
+                         getInput().getType().getElements(), "the bias")))
+    return failure();
   return checkVector(*this, tables, getWeightAttr() ? std::optional(getWeightAttr()) : std::nullopt,
                      getInput().getType().getElements(), "the weight");
 }
@@ -183,8 +188,16 @@ LogicalResult CallOp::verify() {
   if (input.getForm() != spec.getAct())
     return emitOpError() << "reads " << stringifyForm(input.getForm()) << " activations, its spec says "
                          << stringifyForm(spec.getAct());
-  if (failed(checkBuffer(*this, getInput(), spec.getK(), "the input")))
+  const int64_t inputColumn = getInputColumn();
+  if (inputColumn != 0 && spec.getAct() != Form::f32)
+    return emitOpError() << "has an input column, which quantized activations cannot have";
+  if (spec.getAct() != Form::f32 && failed(checkBuffer(*this, getInput(), spec.getK(), "the input")))
     return failure();
+  if ((inputColumn != 0 || getOutColumn() != 0) && getResidual())
+    return emitOpError() << "has columns and a residual";
+  if (input.getElements() != spec.getK() && inputColumn + spec.getK() > static_cast<int64_t>(input.getElements()))
+    return emitOpError() << "the input must hold " << inputColumn + spec.getK() << " elements, not "
+                         << input.getElements();
   if (getKernelsAttr().operator bool() != getTailsAttr().operator bool())
     return emitOpError() << "must list kernels and tails together";
   return checkSameElements(*this, {getOut(), getResidual()});
@@ -197,8 +210,14 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection& tables) {
   if (failed(checkSpecFits(*this, *w, getSpec())))
     return failure();
   int64_t rows = w->getRows();
-  if (failed(checkBuffer(*this, getOut(), rows, "the output")) ||
-      failed(checkVector(*this, tables, getBiasAttr() ? std::optional(getBiasAttr()) : std::nullopt, rows, "the bias")))
+  const int64_t width = getOut().getType().getElements();
+  // Only a part of a wider row has a column.
+  if (getInputColumn() == 0 && getOutColumn() == 0 &&
+      cast<BufferType>(getInput().getType()).getElements() == getSpec().getK() && width != rows)
+    return emitOpError() << "the output must hold " << rows << " elements, not " << width;
+  if (static_cast<int64_t>(getOutColumn()) + rows > width)
+    return emitOpError() << "ends at column " << getOutColumn() + rows << " of an output of " << width << " elements";
+  if (failed(checkVector(*this, tables, getBiasAttr() ? std::optional(getBiasAttr()) : std::nullopt, rows, "the bias")))
     return failure();
   return checkKernels(*this, tables, getSpec(), rows, getKernelsAttr(), getTailsAttr());
 }

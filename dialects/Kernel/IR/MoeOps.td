@@ -128,7 +128,8 @@ def Kernel_MoeGluOp : Kernel_StageMember<"moe_glu", [AttrSizedOperandSegments]> 
   let arguments = (ins Kernel_ActivationAttr:$activation, Arg<Kernel_I32Buffer, "", [MemRead]>:$plan,
       Arg<Kernel_F32Records, "", [MemRead]>:$gate, Arg<Kernel_F32Records, "", [MemRead]>:$up,
       Arg<Optional<Kernel_F32Records>, "", [MemWrite]>:$out, Arg<Optional<Kernel_Q8Records>, "", [MemWrite]>:$act,
-      DenseI64ArrayAttr:$widths, OptionalAttr<ArrayAttr>:$column_scales);
+      DenseI64ArrayAttr:$widths, OptionalAttr<ArrayAttr>:$column_scales, DefaultValuedAttr<F32Attr, "0.0f">:$alpha,
+      DefaultValuedAttr<F32Attr, "0.0f">:$limit);
   let assemblyFormat = [{
     custom<ActivationWord>($activation) $plan `,` $gate `,` $up oilist(`out` `(` $out `:` qualified(type($out)) `)` |
       `act` `(` $act `:` qualified(type($act)) `)`) attr-dict `:` qualified(type($plan)) `,` qualified(type($gate)) `,` qualified(type($up))

@@ -175,8 +175,8 @@ def Kernel_EmbedOp : Kernel_StageMember<"embed"> {
 def Kernel_NormOp : Kernel_StageMember<"norm", [AttrSizedOperandSegments]> {
   let summary = "root mean square norm of a row, with an addition in front of it";
   let description = [{
-    s = input [+ add]; n = s / sqrt(mean(s^2) + eps) [* weight] * scale. `sum` receives s and may be the input; `out`
-    receives n as floats, `act` as quantized activations.
+    s = input [+ add]; n = s / sqrt(mean(s^2) + eps) [* weight] * scale [+ bias]. `sum` receives s and may be the input;
+    `out` receives n as floats, `act` as quantized activations. `centered` takes the mean off s first (LayerNorm).
 
     ```mlir
     kernel.norm %x weight(@w1) act(%a : !kernel.buffer<q8a, 64>) {eps = 1.0e-5 : f32} : !kernel.buffer<f32, 64>
@@ -185,9 +185,9 @@ def Kernel_NormOp : Kernel_StageMember<"norm", [AttrSizedOperandSegments]> {
   let arguments = (ins Arg<Kernel_F32Buffer, "", [MemRead]>:$input, Arg<Optional<Kernel_F32Buffer>, "", [MemRead]>:$add,
       OptionalAttr<FlatSymbolRefAttr>:$weight, Arg<Optional<Kernel_F32Buffer>, "", [MemWrite]>:$sum,
       Arg<Optional<Kernel_F32Buffer>, "", [MemWrite]>:$out, Arg<Optional<Kernel_Q8Buffer>, "", [MemWrite]>:$act,
-      F32Attr:$eps, DefaultValuedAttr<F32Attr, "1.0f">:$scale);
+      F32Attr:$eps, DefaultValuedAttr<F32Attr, "1.0f">:$scale, OptionalAttr<FlatSymbolRefAttr>:$bias, UnitAttr:$centered);
   let assemblyFormat = [{
-    $input oilist(`add` `(` $add `:` qualified(type($add)) `)` | `weight` `(` $weight `)` |
+    $input oilist(`add` `(` $add `:` qualified(type($add)) `)` | `weight` `(` $weight `)` | `bias` `(` $bias `)` |
       `sum` `(` $sum `:` qualified(type($sum)) `)` | `out` `(` $out `:` qualified(type($out)) `)` |
       `act` `(` $act `:` qualified(type($act)) `)`) attr-dict `:` qualified(type($input))
   }];
@@ -216,7 +216,8 @@ def Kernel_QuantizeOp : Kernel_StageMember<"quantize", [AttrSizedOperandSegments
 def Kernel_GluOp : Kernel_StageMember<"glu", [AttrSizedOperandSegments]> {
   let summary = "gated activation";
   let description = [{
-    a = activation(gate) [* up]; `out` receives a as floats, `act` as quantized activations.
+    a = activation(gate) [* up]; `out` receives a as floats, `act` as quantized activations. `alpha` and `limit` are the
+    numbers of activations that have some (see the artifact schema).
 
     ```mlir
     kernel.glu silu %g up(%u : !kernel.buffer<f32, 96>) act(%a : !kernel.buffer<q8a, 96>) : !kernel.buffer<f32, 96>
@@ -224,7 +225,8 @@ def Kernel_GluOp : Kernel_StageMember<"glu", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins Kernel_ActivationAttr:$activation, Arg<Kernel_F32Buffer, "", [MemRead]>:$gate,
       Arg<Optional<Kernel_F32Buffer>, "", [MemRead]>:$up, Arg<Optional<Kernel_F32Buffer>, "", [MemWrite]>:$out,
-      Arg<Optional<Kernel_Q8Buffer>, "", [MemWrite]>:$act);
+      Arg<Optional<Kernel_Q8Buffer>, "", [MemWrite]>:$act, DefaultValuedAttr<F32Attr, "0.0f">:$alpha,
+      DefaultValuedAttr<F32Attr, "0.0f">:$limit);
   let assemblyFormat = [{
     custom<ActivationWord>($activation) $gate oilist(`up` `(` $up `:` qualified(type($up)) `)` | `out` `(` $out `:` qualified(type($out)) `)` |
       `act` `(` $act `:` qualified(type($act)) `)`) attr-dict `:` qualified(type($gate))
@@ -253,7 +255,8 @@ def Kernel_MatmulOp : Kernel_StageMember<"matmul", [SingleBlock, NoTerminator, N
 def Kernel_CallOp : Kernel_Op<"call", [HasParent<"MatmulOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the product of one matrix with a batch's activations, by generated kernels";
   let description = [{
-    out[t][r] = W[r] . input[t] [+ bias[r]] [+ residual[t][r]]. `spec` describes the matrix's kernels; `kernel-dedupe` adds
+    out[t][out_column + r] = W[r] . input[t][input_column ...] [+ bias[r]] [+ residual[t][r]]. An input column needs
+    f32 activations; with columns there is no residual. `spec` describes the matrix's kernels; `kernel-dedupe` adds
     `kernels`, those for groups of 16 rows by ascending token tile, and `tails`, the same for the last rows % 16.
 
     ```mlir
@@ -266,7 +269,9 @@ def Kernel_CallOp : Kernel_Op<"call", [HasParent<"MatmulOp">, DeclareOpInterface
       OptionalAttr<FlatSymbolRefAttr>:$bias, Arg<Optional<Kernel_F32Buffer>, "", [MemRead]>:$residual,
       Arg<Kernel_F32Buffer, "", [MemWrite]>:$out, Kernel_Spec:$spec,
       OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "kernel symbols">>:$kernels,
-      OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "kernel symbols">>:$tails);
+      OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "kernel symbols">>:$tails,
+      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$input_column,
+      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$out_column);
   let assemblyFormat = [{
     $weight `(` $input `)` (`bias` `(` $bias^ `)`)? (`residual` `(` $residual^ `:` qualified(type($residual)) `)`)?
     `->` $out $spec (`kernels` $kernels^)? (`tails` $tails^)? attr-dict
@@ -279,7 +284,8 @@ def Kernel_AttentionPrepOp : Kernel_StageMember<"attention_prep"> {
   let summary = "queries and keys made ready, keys and values appended to the cache";
   let description = [{
     Norms of each query and key head, rotation (in the order that `norm_after_rope` says), a weightless norm of each value head
-    (`v_norm`), then keys and values of the batch go into the layer's cache. Works on the buffers in place.
+    (`v_norm`), then keys and values of the batch go into the layer's cache. Works on the buffers in place. The query at
+    position p goes to `still` as it was, then is multiplied by 1 + temperature_scale * ln(1 + floor(p / temperature_length)); a scale of 0 is none.
 
     ```mlir
     kernel.attention_prep %q, %k, %v cache(@kv0) rope(@rope0) {heads = 9 : i64, head_dim = 64 : i64, norm_eps = 1.0e-5 : f32}
@@ -291,9 +297,10 @@ def Kernel_AttentionPrepOp : Kernel_StageMember<"attention_prep"> {
       OptionalAttr<FlatSymbolRefAttr>:$q_norm, OptionalAttr<FlatSymbolRefAttr>:$k_norm,
       OptionalAttr<FlatSymbolRefAttr>:$rope, ConfinedAttr<I64Attr, [IntPositive]>:$heads,
       ConfinedAttr<I64Attr, [IntPositive]>:$head_dim, DefaultValuedAttr<F32Attr, "0.0f">:$norm_eps,
-      UnitAttr:$norm_after_rope, UnitAttr:$v_norm);
+      UnitAttr:$norm_after_rope, UnitAttr:$v_norm, DefaultValuedAttr<F32Attr, "0.0f">:$temperature_length,
+      DefaultValuedAttr<F32Attr, "0.0f">:$temperature_scale, Arg<Optional<Kernel_F32Buffer>, "", [MemWrite]>:$still);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `cache` `(` $cache `)` oilist(`q_norm` `(` $q_norm `)` | `k_norm` `(` $k_norm `)` | `rope` `(` $rope `)`)
+    $q `,` $k `,` $v `cache` `(` $cache `)` oilist(`still` `(` $still `:` qualified(type($still)) `)` | `q_norm` `(` $q_norm `)` | `k_norm` `(` $k_norm `)` | `rope` `(` $rope `)`)
     attr-dict `:` qualified(type($q)) `,` qualified(type($k)) `,` qualified(type($v))
   }];
   let hasVerifier = 1;
@@ -303,7 +310,8 @@ def Kernel_AttentionOp : Kernel_StageMember<"attention", [AttrSizedOperandSegmen
   let summary = "causal attention of every query head over its layer's cache";
   let description = [{
     Scores are scale * q . k, then cap * tanh(score / cap) where `softcap` is not 0, then a softmax in which `sinks` (one logit a
-    head) takes part without a value.
+    head) takes part without a value. `anchors` are keys and values of `anchor_count` more positions of each key/value head,
+    scored by the queries of `still` without cap. `group_windows` are the positions visible to each key/value head.
 
     ```mlir
     kernel.attention %q cache(@kv0) act(%a : !kernel.buffer<q8a, 576>)
@@ -313,9 +321,12 @@ def Kernel_AttentionOp : Kernel_StageMember<"attention", [AttrSizedOperandSegmen
   let arguments = (ins Arg<Kernel_F32Buffer, "", [MemRead]>:$q, FlatSymbolRefAttr:$cache,
       OptionalAttr<FlatSymbolRefAttr>:$sinks, Arg<Optional<Kernel_F32Buffer>, "", [MemWrite]>:$out,
       Arg<Optional<Kernel_Q8Buffer>, "", [MemWrite]>:$act, ConfinedAttr<I64Attr, [IntPositive]>:$heads,
-      ConfinedAttr<I64Attr, [IntPositive]>:$head_dim, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap);
+      ConfinedAttr<I64Attr, [IntPositive]>:$head_dim, F32Attr:$scale, DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+      Arg<Optional<Kernel_F32Buffer>, "", [MemRead]>:$still, OptionalAttr<FlatSymbolRefAttr>:$anchor_keys,
+      OptionalAttr<FlatSymbolRefAttr>:$anchor_values, DefaultValuedAttr<I64Attr, "0">:$anchor_count,
+      OptionalAttr<DenseI64ArrayAttr>:$group_windows);
   let assemblyFormat = [{
-    $q `cache` `(` $cache `)` oilist(`sinks` `(` $sinks `)` | `out` `(` $out `:` qualified(type($out)) `)` |
+    $q `cache` `(` $cache `)` oilist(`still` `(` $still `:` qualified(type($still)) `)` | `anchors` `(` $anchor_keys `,` $anchor_values `)` | `sinks` `(` $sinks `)` | `out` `(` $out `:` qualified(type($out)) `)` |
       `act` `(` $act `:` qualified(type($act)) `)`) attr-dict `:` qualified(type($q))
   }];
   let hasVerifier = 1;
@@ -350,5 +361,6 @@ def Kernel_AddOp : Kernel_StageMember<"add", [AllTypesMatch<["a", "b", "out"]>]>
 include "GateOps.td"
 include "MoeOps.td"
 include "RecurrentOps.td"
+include "OpsHeads.td"
 
 #endif

@@ -103,7 +103,9 @@ TEST_P(FixtureModels, LogitsAndTokens) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cmf, FixtureModels,
-    testing::Values(Fixture{"models", "defrag", "defrag.cmf"}, Fixture{"models", "gemma2-q8", "gemma2-q8.cmf"},
+    testing::Values(Fixture{"models", "deepseek_v2-q4t", "deepseek_v2-q4t.cmf"},
+                    Fixture{"models", "deepseek_v3-f16", "deepseek_v3-f16.cmf"},
+                    Fixture{"models", "defrag", "defrag.cmf"}, Fixture{"models", "gemma2-q8", "gemma2-q8.cmf"},
                     Fixture{"models", "gemma3-q4tp", "gemma3-q4tp.cmf"},
                     Fixture{"models", "granite-q4tp", "granite-q4tp.cmf"},
                     Fixture{"models", "hunyuan-q8_2f", "hunyuan-q8_2f.cmf"},
@@ -117,7 +119,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Fixture{"models", "qwen3_5-q4tp", "qwen3_5-q4tp.cmf"}, Fixture{"models", "signed", "signed.cmf"}));
 
 INSTANTIATE_TEST_SUITE_P(Gguf, FixtureModels,
-                         testing::Values(Fixture{"models-gguf", "llama-bf16", "llama-bf16.gguf"},
+                         testing::Values(Fixture{"models-gguf", "deepseek2-q8_0", "deepseek2-q8_0.gguf"},
+                                         Fixture{"models-gguf", "gemma2-q5_k", "gemma2-q5_k.gguf"},
+                                         Fixture{"models-gguf", "gemma3-q4_k", "gemma3-q4_k.gguf"},
+                                         Fixture{"models-gguf", "gpt-oss-mxfp4", "gpt-oss-mxfp4.gguf"},
+                                         Fixture{"models-gguf", "granite-q4_0", "granite-q4_0.gguf"},
+                                         Fixture{"models-gguf", "olmo2-q8_0", "olmo2-q8_0.gguf"},
+                                         Fixture{"models-gguf", "starcoder2-q4_1", "starcoder2-q4_1.gguf"},
+                                         Fixture{"models-gguf", "llama-bf16", "llama-bf16.gguf"},
                                          Fixture{"models-gguf", "llama-f16", "llama-f16.gguf"},
                                          Fixture{"models-gguf", "llama-q4_0", "llama-q4_0.gguf"},
                                          Fixture{"models-gguf", "llama-q4_k_m", "llama-q4_k_m.gguf"},

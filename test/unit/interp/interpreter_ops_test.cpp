@@ -227,6 +227,84 @@ TEST(InterpreterOps, GateByTokenGroupAndFeature) {
               Pointwise(FloatNear(4 * kRounding), {sigmoid(1), 2 * sigmoid(2), 3 * sigmoid(3), 4 * sigmoid(4)}));
 }
 
+TEST(InterpreterOps, ActivationsWithNumbers) {
+  auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  // Features 1, 2, 3, 4: the gate is cut at 2.5, the other factor at 2.5 as well.
+  EXPECT_THAT(pairs("%y = cmf.glu swigluoai(%h, %h) {alpha = 1.5 : f64, limit = 2.5 : f64} : tensor<?x4xf32>").run({0}),
+              Pointwise(FloatNear(10 * kRounding),
+                        {sigmoid(1.5) * 2, 2 * sigmoid(3) * 3, 2.5 * sigmoid(3.75) * 3.5, 2.5 * sigmoid(3.75) * 3.5}));
+  EXPECT_THAT(pairs("%y = cmf.glu situ(%h, %h) {alpha = 2.0 : f64, limit = 3.0 : f64} : tensor<?x4xf32>").run({0}),
+              Pointwise(FloatNear(10 * kRounding), {2 * std::tanh(0.5) * sigmoid(1) * 3 * std::tanh(1 / 3.0),
+                                                    2 * std::tanh(1.0) * sigmoid(2) * 3 * std::tanh(2 / 3.0),
+                                                    2 * std::tanh(1.5) * sigmoid(3) * 3 * std::tanh(1.0),
+                                                    2 * std::tanh(2.0) * sigmoid(4) * 3 * std::tanh(4 / 3.0)}));
+  EXPECT_THAT(pairs("%y = cmf.glu situ(%h, %h) {alpha = 2.0 : f64, limit = 0.0 : f64} : tensor<?x4xf32>").run({0})[2],
+              FloatNear(static_cast<float>(2 * std::tanh(1.5) * sigmoid(3) * 3), 10 * kRounding));
+  EXPECT_THAT(pairs("%y = cmf.activate relu(%h) : tensor<?x4xf32>").run({1}), ElementsAre(0, 0, 1, 2));
+}
+
+TEST(InterpreterOps, LayerNormSubtractsTheMean) {
+  Model model = pairs("%w = cmf.weight \"w\" : !cmf.weight<4, f32>\n%b = cmf.weight \"b\" : !cmf.weight<4, f32>\n"
+                      "%y = cmf.layer_norm %h weight(%w) bias(%b) {eps = 0.75 : f64} : tensor<?x4xf32>"
+                      " weight(!cmf.weight<4, f32>) bias(!cmf.weight<4, f32>)");
+  model.weights.state("w", {1, 2, 1, -1});
+  model.weights.state("b", {0, 0, 10, 1});
+  // Of 1, 2, 3, 4: mean 2.5, variance 1.25.
+  const float f = 1 / std::sqrt(2.0f);
+  EXPECT_THAT(model.run({0}), Pointwise(FloatNear(10 * kRounding), {-1.5f * f, -f, 10 + 0.5f * f, 1 - 1.5f * f}));
+}
+
+TEST(InterpreterOps, HeadsFromTwoParts) {
+  Model each =
+      pairs("%y = cmf.concat_heads %h, %h {heads = 2 : i64} : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x8xf32>", 8);
+  EXPECT_THAT(each.run({0}), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
+  Model shared = pairs(
+      "%y = cmf.concat_heads %h, %h {heads = 2 : i64, shared} : tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x12xf32>",
+      12);
+  EXPECT_THAT(shared.run({0}), ElementsAre(1, 2, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4));
+}
+
+TEST(InterpreterOps, EveryHeadHasItsOwnMatrix) {
+  Model model = pairs("%a = cmf.weight \"a\" : !cmf.weight<3x2, f32>\n%b = cmf.weight \"b\" : !cmf.weight<3x2, f32>\n"
+                      "%y = cmf.head_matmul %h weights(%a, %b) : tensor<?x4xf32>"
+                      " weights(!cmf.weight<3x2, f32>, !cmf.weight<3x2, f32>)",
+                      6);
+  model.weights.state("a", {1, 0, 0, 1, 1, 1});
+  model.weights.state("b", {2, 0, 0, 2, 1, -1});
+  EXPECT_THAT(model.run({0}), ElementsAre(1, 2, 3, 6, 8, -1));
+}
+
+TEST(InterpreterOps, LogitsOfClusters) {
+  Model model = pairs("%w = cmf.weight \"w\" : !cmf.weight<2x4, f32>\n"
+                      "%c = cmf.fused_matmul %h weights(%w) : tensor<?x4xf32> weights(!cmf.weight<2x4, f32>)\n"
+                      "%y = cmf.cluster_logits %h, %c : tensor<?x4xf32>, tensor<?x2xf32>");
+  model.weights.state("w", {1, 0, 0, 0, 0, 0, 0, 1});
+  // Clusters 1 and 4; logits 1, 2 and 3, 4. The probabilities of all tokens sum to 1.
+  const std::vector<float> y = model.run({0});
+  const double first = std::exp(1.0) / (std::exp(1.0) + std::exp(4.0));
+  const double low = 1 / (1 + std::exp(1.0));
+  EXPECT_THAT(y,
+              Pointwise(FloatNear(10 * kRounding), {std::log(first * low), std::log(first * (1 - low)),
+                                                    std::log((1 - first) * low), std::log((1 - first) * (1 - low))}));
+}
+
+TEST(InterpreterOps, TemperatureGrowsWithThePosition) {
+  // Heads of one feature: the first sees 1, 0.5, 1, and its query at position 2 is 1.
+  auto third = [](const std::string& extra) {
+    return pairs("%y = cmf.attention %h, %h, %h {layer = 0 : i64, heads = 4 : i64, kv_heads = 4 : i64,"
+                 " head_dim = 1 : i64, v_dim = 1 : i64, scale = 1.0 : f64" +
+                 extra + "} : tensor<?x4xf32>, tensor<?x4xf32>, tensor<?x4xf32> -> tensor<?x4xf32>")
+        .run({0, 2, 0})[8];
+  };
+  auto mean = [](double factor) {
+    const double a = std::exp(factor), b = std::exp(0.5 * factor);
+    return static_cast<float>((2 * a + 0.5 * b) / (2 * a + b));
+  };
+  EXPECT_NEAR(third(""), mean(1), kRounding);
+  EXPECT_NEAR(third(", temperature_length = 2.0 : f64, temperature_scale = 3.0 : f64"), mean(1 + 3 * std::log(2)),
+              kRounding);
+}
+
 TEST(InterpreterOps, SoftcapOfValues) {
   EXPECT_NEAR(pairs("%y = cmf.softcap %h {cap = 3.0 : f64} : tensor<?x4xf32>").run({0})[2], 3 * std::tanh(1.0),
               kRounding);

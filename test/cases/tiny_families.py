@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+"""Tiny models of the families that have no other file: one row a thing that a header or a tensor can ask for.
+
+Every family is one function that changes a plain model: its header and its tensors, all in f32. The same name gives the same bytes on
+every machine.
+"""
+import random
+import struct
+import zlib
+
+import tiny_tokenizer
+from containers import write_cmf, write_gguf
+
+HIDDEN, FFN, HEADS, KV, HEAD, LAYERS = 32, 48, 4, 2, 16, 4
+VOCAB = tiny_tokenizer.VOCAB
+CONTEXT = 128
+F32 = 0  # in both containers
+
+
+class Family:
+    """`arch` as the header has it, and `shapes`: tensor name -> (shape, mean, spread)."""
+
+    def __init__(self, name):
+        self.features = 1
+        self.name, self.arch, self.shapes = name, {
+            "arch_name": "llama", "hidden_size": HIDDEN, "intermediate_size": FFN, "num_layers": LAYERS,
+            "num_attention_heads": HEADS, "num_kv_heads": KV, "head_dim": HEAD, "vocab_size": VOCAB,
+            "layer_types": ["FullAttention"] * LAYERS, "rms_norm_eps": 1e-5, "norm_style": "qwen", "rope_theta": 10000.0,
+            "tie_word_embeddings": False, "max_position_embeddings": CONTEXT,
+        }, {}
+        self.matrix("model.embed_tokens.weight", VOCAB, HIDDEN, 1.0)
+        for i in range(LAYERS):
+            p = f"model.layers.{i}."
+            self.vector(p + "input_layernorm.weight", HIDDEN)
+            self.vector(p + "post_attention_layernorm.weight", HIDDEN)
+            self.attention(i)
+            self.matrix(p + "mlp.gate_proj.weight", FFN, HIDDEN)
+            self.matrix(p + "mlp.up_proj.weight", FFN, HIDDEN)
+            self.matrix(p + "mlp.down_proj.weight", HIDDEN, FFN)
+        self.vector("model.norm.weight", HIDDEN)
+        self.matrix("lm_head.weight", VOCAB, HIDDEN)
+
+    def matrix(self, name, rows, cols, spread=None):
+        self.shapes[name] = ((rows, cols), 0.0, spread or 1.5 * cols ** -0.5)
+
+    def vector(self, name, size, mean=1.0, spread=0.2):
+        self.shapes[name] = ((size,), mean, spread)
+
+    def attention(self, layer, heads=HEADS, kv=KV, head=HEAD, wide=HEAD):
+        p = f"model.layers.{layer}.self_attn."
+        self.matrix(p + "q_proj.weight", heads * head, HIDDEN)
+        self.matrix(p + "k_proj.weight", kv * head, HIDDEN)
+        self.matrix(p + "v_proj.weight", kv * wide, HIDDEN)
+        self.matrix(p + "o_proj.weight", HIDDEN, heads * wide)
+
+    def each_layer(self):
+        return [f"model.layers.{i}." for i in range(LAYERS)]
+
+    def values(self):
+        """name -> flat values, as f32 holds them."""
+        out = {}
+        for name, (shape, mean, spread) in self.shapes.items():
+            rng = random.Random(zlib.crc32(f"{self.name} {name}".encode()))
+            count = 1
+            for n in shape:
+                count *= n
+            packed = struct.pack(f"<{count}f", *(rng.gauss(mean, spread) for _ in range(count)))
+            out[name] = struct.unpack(f"<{count}f", packed)
+        return out
+
+    def tensors(self):
+        """name -> nested lists."""
+        def nest(flat, shape):
+            if len(shape) == 1:
+                return list(flat)
+            step = len(flat) // shape[0]
+            return [nest(flat[i * step:(i + 1) * step], shape[1:]) for i in range(shape[0])]
+        return {name: nest(flat, self.shapes[name][0]) for name, flat in self.values().items()}
+
+    def write(self, path):
+        header = {"format": "cmf", "version": 2, "quant_type": "F16", "arch": self.arch, "tokenizer_config": tiny_tokenizer.cmf_config()}
+        rows = [(name, F32, self.shapes[name][0], struct.pack(f"<{len(flat)}f", *flat)) for name, flat in self.values().items()]
+        write_cmf(path, header, sorted(rows), tiny_tokenizer.tokenizer_json(), self.features)
+
+
+def gated_queries(f):
+    for p in f.each_layer():
+        f.matrix(p + "self_attn.q_proj.weight", 2 * HEADS * HEAD, HIDDEN)
+        f.vector(p + "self_attn.q_norm.weight", HEAD)
+        f.vector(p + "self_attn.k_norm.weight", HEAD)
+    f.arch.update(arch_name="qwen3_next", partial_rotary_factor=0.25)
+
+
+def head_gates(f):
+    f.arch["arch_name"] = "laguna"
+    for p in f.each_layer():
+        f.matrix(p + "self_attn.g_proj.weight", HEADS, HIDDEN)
+
+
+def channel_gates(f):
+    f.arch["arch_name"] = "spark2_5"
+    for p in f.each_layer():
+        f.matrix(p + "self_attn.g_proj.weight", HEADS * HEAD, HIDDEN)
+
+
+def heads_per_layer(f):
+    f.arch.update(arch_name="mimo_v2", attention_heads_per_layer=[4, 8, 4, 2], kv_heads_per_layer=[1, 4, 2, 2], v_head_dim=12, sliding_window=5,
+                  layer_types=["FullAttention", "SlidingAttention", "SlidingAttention", "FullAttention"], rope_local_base_freq=100.0,
+                  local_partial_rotary_factor=0.5)
+    for i, (heads, kv) in enumerate(zip([4, 8, 4, 2], [1, 4, 2, 2])):
+        f.attention(i, heads, kv, HEAD, 12)
+        f.vector(f"model.layers.{i}.self_attn.attention_sink_bias", heads, 0.0, 1.0)
+
+
+def global_heads(f):
+    f.arch.update(arch_name="gemma4_text", global_head_dim=24, num_global_kv_heads=1, global_partial_rotary_factor=0.5, sliding_window=4,
+                  sliding_window_pattern=3, rope_local_base_freq=1000.0, query_pre_attn_scalar=1.0, attn_v_norm=True,
+                  final_logit_softcapping=10.0, hidden_act="gelu_tanh", embed_multiplier=2.0)
+    f.attention(2, HEADS, 1, 24, 24)
+    for i, p in enumerate(f.each_layer()):
+        head = 24 if i == 2 else HEAD
+        f.vector(p + "self_attn.q_norm.weight", head)
+        f.vector(p + "self_attn.k_norm.weight", head)
+        f.vector(p + "pre_feedforward_layernorm.weight", HIDDEN)
+        f.vector(p + "post_feedforward_layernorm.weight", HIDDEN)
+        f.vector(p + "layer_scalar", 1, 0.8, 0.1)
+
+
+def loops(f):
+    f.arch.update(num_loops=2, loop_final_norm=True, sliding_window=3, sliding_window_pattern=2)
+
+
+def clusters(f):
+    f.arch.update(head_clusters=9, logit_multiplier=0.5, vocab_size=270)
+    f.matrix("model.embed_tokens.weight", 270, HIDDEN, 1.0)
+    f.matrix("lm_head.weight", 270, HIDDEN)
+    f.matrix("lm_head.clusters.weight", 9, HIDDEN)
+
+
+def situ(f):
+    f.arch.update(hidden_act="situ", activation_situ_beta=1.5, activation_situ_linear_beta=2.0)
+
+
+def swigluoai(f):
+    f.arch.update(arch_name="minimax_m3_vl", hidden_act="swigluoai")
+
+
+def swigluoai_elsewhere(f):
+    f.arch.update(hidden_act="swigluoai")
+
+
+def bounded(f):
+    f.features |= 1 << 12
+    f.arch.update(arch_name="anchored", layer_types=["BoundedAttention"] * LAYERS,
+                  anchor_core={"kind": "swa_sink_v1", "window": 4, "sink": 3, "rope": "relative_in_window", "sink_scores": "nope",
+                               "train_windows": [4]})
+    for p in f.each_layer():
+        f.shapes[p + "self_attn.sink_k.weight"] = ((KV, 3, HEAD), 0.0, 1.0)
+        f.shapes[p + "self_attn.sink_v.weight"] = ((KV, 3, HEAD), 0.0, 1.0)
+
+
+def bounded_groups(f):
+    bounded(f)
+    f.arch["anchor_core"].update(kind="swa_sink_v2", group_windows=[2, 4])
+    f.arch["yarn"] = {"factor": 2.0, "original_max_position_embeddings": 16, "attention_factor": 1.1}
+
+
+def latent(f, lora=None, **extra):
+    f.arch.update(arch_name="deepseek_v2", mla={"kv_lora_rank": 20, "qk_rope_head_dim": 6, "qk_nope_head_dim": 10, "v_head_dim": 8,
+                                                **({"q_lora_rank": lora} if lora else {}), **extra})
+    for p in f.each_layer():
+        a = p + "self_attn."
+        for word in ("q", "k", "v"):
+            del f.shapes[f"{a}{word}_proj.weight"]
+        if lora:
+            f.matrix(a + "q_a_proj.weight", lora, HIDDEN)
+            f.vector(a + "q_a_layernorm.weight", lora)
+        f.matrix(a + ("q_b_proj.weight" if lora else "q_proj.weight"), HEADS * 16, lora or HIDDEN)
+        f.matrix(a + "kv_a_proj_with_mqa.weight", 26, HIDDEN)
+        f.vector(a + "kv_a_layernorm.weight", 20)
+        f.matrix(a + "kv_b_proj.weight", HEADS * 18, 20)
+        f.matrix(a + "o_proj.weight", HIDDEN, HEADS * 8)
+
+
+def latent_low_rank(f):
+    latent(f, lora=24)
+    f.arch.update(norm_style="gemma", yarn={"factor": 4.0, "original_max_position_embeddings": 32, "attention_factor": 1.2,
+                                            "mscale_all_dim": 1.0})
+    for name in ("input_layernorm", "post_attention_layernorm"):
+        for p in f.each_layer():
+            f.vector(p + name + ".weight", HIDDEN, 0.0)
+    f.vector("model.norm.weight", HIDDEN, 0.0)
+
+
+def latent_still(f):
+    latent(f, nope=True)
+
+
+FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, loops, clusters, situ, swigluoai,
+                                    swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still)}
+
+
+def family(name):
+    out = Family(name)
+    FAMILIES[name](out)
+    return out
+
+
+# --- GGUF ------------------------------------------------------------------------------------------------------------
+
+GGUF_NAMES = {
+    "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm", "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm",
+    "self_attn.q_b_proj": "attn_q_b", "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
+    "self_attn.kv_b_proj": "attn_kv_b", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+}
+
+
+def neighbours(rows, head):
+    """Half-split rotary rows as files with neighbouring pairs have them."""
+    out = []
+    for start in range(0, len(rows), head):
+        for i in range(head // 2):
+            out += [rows[start + i], rows[start + i + head // 2]]
+    return out
+
+
+class GgufFamily(Family):
+    """A family of the other container: `keys` go to the metadata, `names` rename tensors, and `reorder` moves rows of some."""
+
+    def __init__(self, name, architecture):
+        super().__init__(name)
+        self.architecture, self.keys, self.names, self.reorder = architecture, {}, dict(GGUF_NAMES), {}
+        self.fused = {}   # file's word -> the words whose rows it holds
+        self.extra = {}   # whole name -> values of a vector
+        self.flags = ()   # how the file is compiled and run
+
+    def write(self, path):
+        a, arch = self.architecture + ".", self.arch
+        metadata = {
+            "general.architecture": self.architecture, "general.name": self.name, a + "block_count": LAYERS, a + "context_length": CONTEXT,
+            a + "embedding_length": HIDDEN, a + "feed_forward_length": FFN, a + "attention.head_count": HEADS,
+            a + "attention.head_count_kv": arch["num_kv_heads"], a + "attention.key_length": HEAD, a + "attention.value_length": HEAD,
+            a + "rope.freq_base": arch["rope_theta"], a + "attention.layer_norm_rms_epsilon": arch["rms_norm_eps"],
+            **{a + k: v for k, v in self.keys.items()}, **tiny_tokenizer.gguf_metadata(),
+        }
+        rows = [(name, F32, (len(values),), struct.pack(f"<{len(values)}f", *values)) for name, values in self.extra.items()]
+        tensors = self.tensors()
+        for p in self.each_layer():
+            for fused, words in self.fused.items():
+                both = sum((tensors.pop(f"{p}{word}.weight") for word in words), [])
+                flat = [v for row in both for v in row]
+                rows.append((f"blk.{p.split('.')[2]}.{fused}.weight", F32, (len(both), HIDDEN), struct.pack(f"<{len(flat)}f", *flat)))
+        for name, value in tensors.items():
+            head, _, kind = name.rpartition(".")
+            prefix = ""
+            if head.startswith("model.layers."):
+                _, _, layer, head = head.split(".", 3)
+                prefix = f"blk.{layer}."
+            if head in self.reorder:
+                value = self.reorder[head](value)
+            flat = [v for row in value for v in row] if isinstance(value[0], list) else value
+            rows.append((f"{prefix}{self.names[head]}.{kind}", F32, self.shapes[name][0], struct.pack(f"<{len(flat)}f", *flat)))
+        write_gguf(path, metadata, rows)
+
+    def neighbouring_pairs(self):
+        for word in ("q", "k"):
+            self.reorder[f"self_attn.{word}_proj"] = lambda rows: neighbours(rows, HEAD)
+
+    def behind_only(self):
+        """Norms behind the blocks in place of those in front."""
+        for p in self.each_layer():
+            del self.shapes[p + "input_layernorm.weight"]
+            self.vector(p + "post_feedforward_layernorm.weight", HIDDEN)
+        self.names["post_attention_layernorm"] = "post_attention_norm"
+
+    def head_norms(self):
+        for p in self.each_layer():
+            self.vector(p + "self_attn.q_norm.weight", HEAD)
+            self.vector(p + "self_attn.k_norm.weight", HEAD)
+
+
+def mistral3(f):
+    f.neighbouring_pairs()
+    f.keys.update({"attention.temperature_scale": 0.5, "attention.temperature_length": 4})
+    f.arch["x_temperature"] = (4, 0.5)
+
+
+def smollm3(f):
+    f.neighbouring_pairs()
+    f.arch["x_still"] = lambda v, local: v % 4 == 3
+
+
+def exaone4(f):
+    f.behind_only()
+    f.head_norms()
+    f.keys.update({"attention.sliding_window": 4, "attention.sliding_window_pattern": 2})
+    f.arch.update(sliding_window=4, sliding_window_pattern=2, x_still=lambda v, local: not local)
+
+
+def seed_oss(f):
+    f.names["post_attention_layernorm"] = "post_attention_norm"
+    for p in f.each_layer():
+        for word, rows in (("q", HEADS), ("k", KV), ("v", KV)):
+            f.vector(p + f"self_attn.{word}_proj.bias", rows * HEAD, 0.0)
+
+
+def gemma(f):
+    f.arch.update(hidden_act="gelu_tanh", embed_multiplier=HIDDEN ** 0.5)
+    del f.shapes["lm_head.weight"]
+
+
+def hunyuan_dense(f):
+    f.head_norms()
+    f.arch["qk_norm_after_rope"] = True
+
+
+def internlm2(f):
+    f.neighbouring_pairs()
+
+
+def deepseek2(f):
+    """Keys and values expanded from one matrix, as older files have them; rows of a head in the file's order."""
+    latent(f, lora=24)
+    f.arch["num_kv_heads"] = HEADS
+
+    def heads_of_file(rows):
+        out = []
+        for start in range(0, len(rows), 16):
+            out += rows[start + 6:start + 16] + neighbours(rows[start:start + 6], 6)
+        return out
+    f.reorder.update({"self_attn.q_b_proj": heads_of_file,
+                      "self_attn.kv_a_proj_with_mqa": lambda rows: rows[:20] + neighbours(rows[20:], 6)})
+    f.keys.update({"attention.q_lora_rank": 24, "attention.kv_lora_rank": 20, "attention.value_length": 8, "rope.dimension_count": 6,
+                   "expert_shared_count": 0})
+
+
+def phi3(f, context, factors):
+    """Two sets of frequency factors: which one applies is a matter of the context that is asked for."""
+    f.fused.update({"attn_qkv": [f"self_attn.{w}_proj" for w in "qkv"], "ffn_up": ["mlp.gate_proj", "mlp.up_proj"]})
+    f.extra.update({"rope_factors_short.weight": [1.0, 1.25, 1.5, 2.0], "rope_factors_long.weight": [1.0, 4.0, 8.0, 16.0]})
+    f.keys.update({"rope.dimension_count": 8, "rope.scaling.original_context_length": 16, "rope.scaling.attn_factor": 1.25})
+    f.arch.update(partial_rotary_factor=0.5, x_magnitude=1.25, rope_freq_factors=f.extra[f"rope_factors_{factors}.weight"])
+    f.flags = (f"--max-context={context}",)
+
+
+def phi3_short(f):
+    phi3(f, 13, "short")
+
+
+def phi3_long(f):
+    phi3(f, 24, "long")
+
+
+GGUF_FAMILIES = {f.__name__: f for f in (mistral3, smollm3, exaone4, seed_oss, gemma, hunyuan_dense, internlm2, deepseek2, phi3_short, phi3_long)}
+
+
+def gguf_family(name):
+    out = GgufFamily("gguf " + name, name.replace("hunyuan_dense", "hunyuan-dense").removesuffix("_short").removesuffix("_long"))
+    GGUF_FAMILIES[name](out)
+    return out
