@@ -19,6 +19,8 @@ constexpr double kReadAhead = 1e15;
 constexpr uint32_t kMostSure = 32;
 constexpr uint32_t kMostGuessed = 12;
 static_assert(kMostSure <= UnitReader::kMostReads);
+// A matrix that no step opened for so long is not read ahead.
+constexpr uint64_t kStepsInUse = 8;
 // One place is read into while another is worked on.
 constexpr uint32_t kLeastSlots = 2;
 // Units share a pool when none wastes more than an eighth of a place.
@@ -47,7 +49,7 @@ Status ExpertStore::build(std::vector<ExpertMatrix> matrices) {
     if (layers_.empty() || matrices_.back().layer != matrix.layer)
       layers_.emplace_back();
     layers_.back().push_back(static_cast<uint32_t>(matrices_.size()));
-    matrices_.push_back({matrix.layer, static_cast<uint32_t>(matrix.experts.size()), unit_count_});
+    matrices_.push_back({matrix.layer, static_cast<uint32_t>(matrix.experts.size()), unit_count_, 0});
     unit_count_ += static_cast<uint32_t>(matrix.experts.size());
   }
   for (uint32_t layer = 0; layer < layers_.size(); ++layer)
@@ -173,7 +175,8 @@ void ExpertStore::count_use(Unit& unit) {
 void ExpertStore::open(ExpertStep& step, ExpertTicket& ticket, std::span<const int32_t> used, uint32_t items_each) {
   std::lock_guard lock(mutex_);
   ++tickets_;
-  const Matrix& matrix = matrices_[ticket.matrix_];
+  Matrix& matrix = matrices_[ticket.matrix_];
+  matrix.opened_in = steps_;
   uint32_t known = 0;
   for (const int32_t expert : used)
     if (expert >= 0 && static_cast<uint32_t>(expert) < matrix.experts && known < matrix.experts)
@@ -340,6 +343,11 @@ void ExpertStore::release(Unit& unit) {
   unit.state.store(State::kAbsent, std::memory_order_relaxed);
 }
 
+/// Not all matrices are: a skill may have put others in the place of some.
+bool ExpertStore::in_use(const Matrix& matrix) const {
+  return matrix.opened_in + kStepsInUse >= steps_;
+}
+
 void ExpertStore::queue(uint32_t matrix, uint32_t expert, Source source) {
   const uint32_t n = matrices_[matrix].first_unit + expert;
   if (units_[n].state.load(std::memory_order_relaxed) == State::kAbsent)
@@ -350,7 +358,7 @@ void ExpertStore::queue(uint32_t matrix, uint32_t expert, Source source) {
 void ExpertStore::request_siblings(const ExpertTicket& ticket) {
   const std::vector<uint32_t>& layer = layers_[matrices_[ticket.matrix_].layer];
   for (const uint32_t m : layer)
-    for (uint32_t i = 0; m != ticket.matrix_ && i < ticket.count_; ++i)
+    for (uint32_t i = 0; m != ticket.matrix_ && in_use(matrices_[m]) && i < ticket.count_; ++i)
       if (ticket.order_[i] < matrices_[m].experts)
         queue(m, ticket.order_[i], Source::kSibling);
 }
@@ -360,7 +368,7 @@ void ExpertStore::request_predicted(ExpertStep& step, uint32_t layer) {
     return;
   for (const uint32_t m : layers_[layer])
     for (const int32_t expert : step.predicted_[layer])
-      if (static_cast<uint32_t>(expert) < matrices_[m].experts)
+      if (in_use(matrices_[m]) && static_cast<uint32_t>(expert) < matrices_[m].experts)
         queue(m, static_cast<uint32_t>(expert), Source::kPredicted);
 }
 

@@ -92,6 +92,7 @@ private:
   };
   struct Matrix {
     uint32_t layer, experts, first_unit;
+    uint64_t opened_in = 0; ///< step
   };
 
   ExpertStore() = default;
@@ -118,6 +119,7 @@ private:
   void release(Unit& unit);
   void request_siblings(const ExpertTicket& ticket);
   void request_predicted(ExpertStep& step, uint32_t layer);
+  bool in_use(const Matrix& matrix) const;
   void queue(uint32_t matrix, uint32_t expert, Source source);
   void count_use(Unit& unit);
   double now() const;
