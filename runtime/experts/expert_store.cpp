@@ -21,6 +21,8 @@ constexpr uint32_t kMostGuessed = 12;
 static_assert(kMostSure <= UnitReader::kMostReads);
 // A matrix that no step opened for so long is not read ahead.
 constexpr uint64_t kStepsInUse = 8;
+// Of four experts that a router names ahead, those that are read.
+constexpr uint64_t kGuessedOf4 = 3;
 // One place is read into while another is worked on.
 constexpr uint32_t kLeastSlots = 2;
 // Units share a pool when none wastes more than an eighth of a place.
@@ -363,13 +365,18 @@ void ExpertStore::request_siblings(const ExpertTicket& ticket) {
         queue(m, ticket.order_[i], Source::kSibling);
 }
 
+/// Not everything that the router named: its last choices are the least sure, and a layer's last matrix is asked for in
+/// time once its experts are known. Wrong guesses cost more than these would bring.
 void ExpertStore::request_predicted(ExpertStep& step, uint32_t layer) {
   if (layer >= layers_.size())
     return;
-  for (const uint32_t m : layers_[layer])
-    for (const int32_t expert : step.predicted_[layer])
-      if (in_use(matrices_[m]) && static_cast<uint32_t>(expert) < matrices_[m].experts)
-        queue(m, static_cast<uint32_t>(expert), Source::kPredicted);
+  const std::vector<uint32_t>& matrices = layers_[layer];
+  const std::vector<int32_t>& named = step.predicted_[layer];
+  const size_t guessed = formats::ceil_div(named.size() * kGuessedOf4, 4);
+  for (size_t m = 0; m < std::max<size_t>(1, matrices.size() - 1); ++m)
+    for (size_t i = 0; i < guessed; ++i)
+      if (in_use(matrices_[matrices[m]]) && static_cast<uint32_t>(named[i]) < matrices_[matrices[m]].experts)
+        queue(matrices[m], static_cast<uint32_t>(named[i]), Source::kPredicted);
 }
 
 void ExpertStore::wait_for_change(uint64_t seen) {
