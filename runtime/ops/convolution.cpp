@@ -10,6 +10,7 @@
 #include "hwy/foreach_target.h" // stands before every header that is compiled once a target
 
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/logistic-inl.h"
 #include "runtime/ops/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,7 +28,7 @@ void ConvolveWindow(const float* weight, uint64_t taps, const float* window, uin
       for (uint64_t j = 0; j < taps; ++j)
         sum = hn::MulAdd(hn::LoadU(d, weight + j * channels + c), hn::LoadU(d, window + (t + j) * channels + c), sum);
       if (silu)
-        sum = hn::Div(sum, hn::Add(one, hn::Exp(d, hn::Neg(sum))));
+        sum = hn::Div(sum, hn::Add(one, ExpNegative(d, sum)));
       hn::StoreU(sum, d, sums + t * channels + c);
     }
 }

@@ -7,6 +7,7 @@
 #include "hwy/foreach_target.h" // stands before every header that is compiled once a target
 
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/logistic-inl.h"
 #include "runtime/ops/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -125,7 +126,7 @@ void GateRow(float* y, uint64_t count, float factor, const float* norm, const fl
   for (; i + lanes <= count; i += lanes) {
     const auto g = hn::LoadU(d, gate + i);
     const auto normed = hn::Mul(hn::Mul(hn::LoadU(d, y + i), hn::Set(d, factor)), hn::LoadU(d, norm + i));
-    const auto opened = hn::Div(silu ? hn::Mul(normed, g) : normed, hn::Add(one, hn::Exp(d, hn::Neg(g))));
+    const auto opened = hn::Div(silu ? hn::Mul(normed, g) : normed, hn::Add(one, ExpNegative(d, g)));
     hn::StoreU(opened, d, y + i);
   }
   for (; i < count; ++i)
@@ -139,7 +140,7 @@ void DecayRow(const float* f, const float* bias, const float* rates, uint64_t co
   const auto one = hn::Set(d, 1.0f);
   for (uint64_t i = 0; i < count; i += hn::Lanes(d)) {
     const auto x = hn::Add(hn::LoadU(d, f + i), hn::LoadU(d, bias + i)), rate = hn::LoadU(d, rates + i);
-    const auto sigmoid = hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(hn::Mul(rate, x)))));
+    const auto sigmoid = hn::Div(one, hn::Add(one, ExpNegative(d, hn::Mul(rate, x))));
     // max(x, 0) + ln(1 + e^-|x|)
     const auto softplus = hn::Add(hn::Max(x, hn::Zero(d)), hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(x)))));
     const auto exponent = bounded ? hn::Mul(hn::Set(d, lower_bound), sigmoid) : hn::Neg(hn::Mul(rate, softplus));

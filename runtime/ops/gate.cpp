@@ -8,6 +8,7 @@
 #include "hwy/foreach_target.h" // stands before every header that is compiled once a target
 
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/logistic-inl.h"
 #include "runtime/ops/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,7 +18,7 @@ namespace HWY_NAMESPACE {
 template <class V>
 HWY_INLINE V GateOf(F32 d, V g, artifact::GateFunction function) {
   if (function == artifact::GateFunction::Sigmoid)
-    return hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(g))));
+    return hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), ExpNegative(d, g)));
   return hn::Add(hn::Max(g, hn::Zero(d)), hn::Log1p(d, hn::Exp(d, hn::Neg(hn::Abs(g)))));
 }
 

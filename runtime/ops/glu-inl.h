@@ -9,6 +9,7 @@
 
 #include "formats/artifact/artifact_generated.h"
 #include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/logistic-inl.h"
 #include "runtime/ops/quantize-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,7 +19,7 @@ namespace HWY_NAMESPACE {
 /// x / (1 + exp(-s)): x times the logistic function of s.
 template <class D, class V>
 HWY_INLINE V TimesLogistic(D d, V x, V s) {
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Exp(d, hn::Neg(s))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), ExpNegative(d, s)));
 }
 
 template <class D, class V>

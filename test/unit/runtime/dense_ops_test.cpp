@@ -84,6 +84,26 @@ TEST(DenseOps, ActivationsWithNumbers) {
     }
 }
 
+// Far from zero an activation is its argument, or nothing: the exponential inside must not leave its range.
+TEST(DenseOps, ActivationsFarFromZero) {
+  const std::vector<float> gates = {-1e30f, -5000, -1000, -300, -178, -177, -176, -100,
+                                    -60,    -14,   14,    100,  178,  1000, 1e30f};
+  for (const auto activation : {artifact::Activation::Silu, artifact::Activation::GeluTanh}) {
+    OpRunner runner(1);
+    artifact::GluOpT op;
+    op.gate = runner.slot(gates.size());
+    op.out = runner.slot(gates.size());
+    op.activation = activation;
+    runner.stage(op);
+    ASSERT_TRUE(runner.resolve().ok());
+    std::copy(gates.begin(), gates.end(), runner.f32(op.gate, 0));
+    runner.run(0, 1);
+    for (size_t i = 0; i < gates.size(); ++i)
+      EXPECT_NEAR(runner.f32(op.out, 0)[i], gates[i] > 0 ? gates[i] : 0, 2e-5 * std::fmax(1, gates[i]))
+          << static_cast<int>(activation) << " of " << gates[i];
+  }
+}
+
 TEST(DenseOps, ActivationsThatNeedNumbersAreRefusedWithout) {
   OpRunner runner(1);
   artifact::GluOpT op;
