@@ -85,8 +85,11 @@ void remove_abandoned(const std::string& path) {
     const bool is_folder = std::filesystem::is_directory(it->symlink_status(gone));
     const std::string lock = is_folder ? lock_of(it->path().string()) : it->path().string();
     const int fd = open(lock.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
+    if (fd < 0) {
+      if (is_folder) // killed before it got its lock: it is empty, and any that is not stays
+        rmdir(it->path().c_str());
       continue;
+    }
     struct stat info{};
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
       if (is_folder)
@@ -107,14 +110,33 @@ std::string random_digits() {
   return std::string(text, kDigits);
 }
 
+/// Holds signals back from this thread, so that none ends the program between the creation of a part and its watch.
+class SignalsLater {
+public:
+  SignalsLater() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsLater() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsLater(const SignalsLater&) = delete;
+  SignalsLater& operator=(const SignalsLater&) = delete;
+
+private:
+  sigset_t before_;
+};
+
 /// One part, locked. Between its creation and its lock another program may have taken it for abandoned.
 int try_create(const std::string& name, bool folder) {
   if (folder && mkdir(name.c_str(), 0777) != 0)
     return -1;
   const std::string locked = folder ? lock_of(name) : name;
   const int fd = open(locked.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0)
+  if (fd < 0) {
+    if (folder && errno == ENOENT)
+      errno = EEXIST;
     return -1;
+  }
   flock(fd, LOCK_EX | LOCK_NB); // file systems without locks only lose the cleaning
   struct stat named{}, opened{};
   if (fstat(fd, &opened) == 0 && stat(locked.c_str(), &named) == 0 && named.st_ino == opened.st_ino)
@@ -138,6 +160,7 @@ void remove_watched_parts() {
 
 StatusOr<Part> create_part(const std::string& path, bool folder) {
   remove_abandoned(path);
+  const SignalsLater later;
   Part out;
   for (int i = 0; i < kMostTries && out.fd < 0; ++i) {
     out.path = path;

@@ -172,7 +172,8 @@ def check_bad_fixtures(tally, args, convert):
         return
     for row in json.load(open(os.path.join(folder, "manifest.json"))):
         result, out = convert.call(os.path.join(folder, row["file"]), "--quant", "q8_2f")
-        tally.check(f"refuses {row['file']}", harness.why_not_refusal(result, out))
+        lacking = [w for w in row.get("must_name", []) if w not in result.stderr] if row["file"] == "expert_count_mismatch.gguf" else []
+        tally.check(f"refuses {row['file']}", harness.why_not_refusal(result, out) or (f"not named: {lacking}: {result.stderr}" if lacking else None))
 
 
 def check_requantized(tally, convert, label, summary, source, out, tokens):
@@ -322,6 +323,11 @@ def check_refusals(tally, convert):
         open(path, "wb").write(change(raw))
         return os.path.dirname(path)
 
+    def templated(name, value):
+        path = folder("template-" + name)
+        write_json(path, "tokenizer_config.json", {"chat_template": value})
+        return path
+
     head = struct.unpack("<Q", open(os.path.join(folder("whole"), "model.safetensors"), "rb").read(8))[0]
     truncated = scratch.path("truncated.gguf")
     open(truncated, "wb").write(open(gguf, "rb").read()[:-4096])
@@ -337,6 +343,8 @@ def check_refusals(tally, convert):
         ("a pattern that matches nothing", "nothing*", gguf, "--tensor-quant", "nothing*=f16"),
         ("an unknown model type", "mamba", folder("type", model_type="mamba")),
         ("an unknown rope type", "dynamic", folder("rope", rope_scaling={"type": "dynamic", "factor": 2.0})),
+        ("an unknown rope type without factor", "'foo'", folder("rope-foo", rope_scaling={"rope_type": "foo"})),
+        ("a chat template that is a number", "chat_template", templated("number", 7)),
         ("a quantized checkpoint", "quantization_config", folder("quantized", quantization_config={"quant_method": "gptq"})),
         ("a size that disagrees", "gate_proj", folder("size", intermediate_size=100)),
         ("a layer too many", "model.layers.2.", folder("layers", num_hidden_layers=3)),
@@ -356,9 +364,33 @@ def check_refusals(tally, convert):
         if not why_not and word not in result.stderr:
             why_not = f"the sentence does not name {word!r}: {result.stderr.strip()}"
         tally.check(f"refuses {label}", why_not)
+    check_words(tally, convert, gguf, templated)
     result = harness.run([os.path.join(convert.args.bin, "cortiq-convert"), gguf, "-o", gguf])
     tally.check("refuses to overwrite its input", harness.why_not_refusal(result))
     tally.check("the input is still there", None if convert.logits(gguf, TOKENS) else "no logits")
+
+
+def check_words(tally, convert, gguf, templated):
+    """How notes and sentences are worded."""
+    summary, _ = convert.must(gguf, "--quant", "q1g")
+    said = [w for w in summary["warnings"] if "becomes q8_2f" in w]
+    tally.check("a width that does not suit, in words", None if said and all("becomes q8_2f instead of q1g: a q1g tensor of" in w for w in said) else f"{said[:1]}")
+    summary, _ = convert.must(templated("others", [{"name": "tool_use", "template": "x"}]))
+    tally.check("a list of templates without default", None if any("default" in w for w in summary["warnings"]) else f"{summary['warnings']}")
+    summary, _ = convert.must(templated("default", [{"name": "tool_use", "template": "x"}, {"name": "default", "template": "y"}]))
+    tally.check("a list of templates", f"{summary['warnings']}" if summary["warnings"] else None)
+    wrong = convert.scratch.path("wrong-type.gguf")
+    key = b"llama.block_count" + struct.pack("<I", 4)
+    raw = open(gguf, "rb").read()
+    open(wrong, "wb").write(raw.replace(key, key[:-4] + struct.pack("<I", 6)))
+    result, out = convert.call(wrong)
+    repeated = result.stderr.count("wrong-type.gguf")
+    tally.check("a key of a wrong type", harness.why_not_refusal(result, out) or (None if key in raw and repeated == 1 else f"{result.stderr}"))
+    result = harness.run([os.path.join(convert.args.bin, "cortiq-convert"), gguf, "-o", convert.scratch.path("z.gguf")])
+    tally.check("an ending of another format", harness.why_not_refusal(result, convert.scratch.path("z.gguf")))
+    name = os.path.join(os.fsencode(convert.scratch.folder), b"z\xff.cmf")
+    result = subprocess.run([os.path.join(convert.args.bin, "cortiq-convert"), gguf, "-o", name], capture_output=True)
+    tally.check("a name that is no text", None if result.returncode == 0 and b"z\\xff.cmf" in result.stdout else f"{result.stdout}")
 
 
 def overlapping(raw, head):

@@ -170,12 +170,17 @@ def check_refusals(tally, bench, model, artifact):
     for path, text in ((short, "heron"), (empty, "")):
         with open(path, "w") as out:
             out.write(text)
+    binary = bench.scratch.path("binary.txt")
+    with open(binary, "wb") as out:
+        out.write(bytes(range(256)) * 4)
     text, missing = bench.text, bench.scratch.path("missing")
     damaged = bench.scratch.path("damaged.cqa")
     with open(artifact, "rb") as source, open(damaged, "wb") as out:
         out.write(source.read()[:-4096])
     rows = [
         ("a text that is too short", "fewer than one context of 24", artifact, short, "--context", "24"),
+        ("the name of a text that is too short", "short.txt", artifact, short, "--context", "24"),
+        ("what is no text", "binary.txt' is not UTF-8", artifact, binary),
         ("an empty text", "0 tokens", artifact, empty),
         ("no text", "does not exist", artifact, missing),
         ("a folder", "directory", artifact, bench.scratch.folder),

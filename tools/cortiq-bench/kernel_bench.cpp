@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "formats/atomic_file.h"
+#include "formats/input_files.h"
 #include "formats/mapped_file.h"
 #include "formats/quote.h"
 #include "runtime/session/session.h"
@@ -34,6 +35,8 @@ Status bench_kernel(const KernelBenchOptions& options) {
   std::vector<float> x(rows * columns);
   std::memcpy(x.data(), inputs.bytes().data(), inputs.bytes().size());
 
+  formats::remember_input(options.weights); // the compiler reads it
+  CORTIQ_RETURN_IF_ERROR(formats::check_output(options.out));
   std::vector<std::string> arguments = {"--gemv",
                                         options.codec,
                                         "--shape",

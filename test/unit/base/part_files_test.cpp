@@ -86,6 +86,7 @@ TEST(PartFiles, TheNextRunRemovesWhatAKilledOneLeft) {
   std::filesystem::create_directories(folder / "out.part-abcdef/kept");
   std::filesystem::create_directories(folder / "out.part-abcdef.cortiq/kept");
   std::filesystem::create_directories(folder / "out.part-012345.cortiq/kept");
+  std::filesystem::create_directories(folder / "out.part-543210.cortiq"); // killed before it got its lock
   test::write_bytes(folder / "out.part-012345.cortiq/.cortiq-part", {});
   StatusOr<AtomicFile> file = AtomicFile::create(folder / "out");
   ASSERT_TRUE(file.ok()) << file.status().message();
