@@ -49,6 +49,8 @@ TEST_F(CmfShards, AreRefusedInWordsWhateverStandsThere) {
     const Status status = verdict(shard(1));
     EXPECT_THAT(status.message(), HasSubstr("shard 2 of 2")) << fault.what;
     EXPECT_THAT(status.message(), HasSubstr(fault.reason)) << fault.what;
+    EXPECT_EQ(status.message().find("is missing") != std::string::npos, fault.what == std::string_view("nothing"))
+        << status.message();
     EXPECT_TRUE(test::is_one_sentence(status.message())) << status.message();
     EXPECT_EQ(exit_code(status), 2);
   }

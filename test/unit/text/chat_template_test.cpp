@@ -130,6 +130,16 @@ TEST(ChatTemplateTest, HostileTemplatesEndSoon) {
   }
 }
 
+TEST(ChatTemplateTest, SaysWhatThereIsTooMuchOf) {
+  const auto told = [](const std::string& source) {
+    return render_chat_template(source, "{}", kNow).status().message();
+  };
+  const std::string loops = "{% for a in range(3000) %}{% for b in range(3000) %}{% endfor %}{% endfor %}";
+  EXPECT_NE(told(loops).find("more steps"), std::string::npos) << told(loops);
+  const std::string text = "{% set t = 'ab' * 1000000 %}{% for a in range(100) %}{{ t }}{% endfor %}";
+  EXPECT_NE(told(text).find("more text"), std::string::npos) << told(text);
+}
+
 TEST(ChatTemplateTest, LongConversationsAreNotHostile) {
   std::string messages = "{\"messages\":[";
   for (int i = 0; i < 2000; ++i)
