@@ -1,5 +1,6 @@
 #include "compiler/frontend/GgufReader.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "formats/quote.h"
@@ -77,13 +78,17 @@ Status GgufReader::readSizes() {
   return {};
 }
 
-Status GgufReader::readHeads() {
+Status GgufReader::readHeads(const DecoderTraits& traits) {
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<int64_t> heads, perLayer("attention.head_count", std::nullopt));
   std::vector<int64_t> kvHeads = heads;
   if (file_.has(key("attention.head_count_kv"))) {
     CORTIQ_ASSIGN_OR_RETURN(kvHeads, perLayer("attention.head_count_kv", std::nullopt));
   }
   for (size_t i = 0; i < model_.layers.size(); ++i) {
+    if (traits.recurrent == RecurrentMixer::kShortConv && kvHeads[i] == 0) {
+      model_.layers[i].mixer = Mixer::kShortConv;
+      continue;
+    }
     if (heads[i] == 0 || kvHeads[i] == 0)
       return unsupported("layer " + std::to_string(i) + " has no attention (" + key("attention.head_count") + " " +
                          std::to_string(heads[i]) + ", " + key("attention.head_count_kv") + " " +
@@ -95,16 +100,18 @@ Status GgufReader::readHeads() {
     model_.layers[i].heads = heads[i];
     model_.layers[i].kvHeads = kvHeads[i];
   }
-  const int64_t plain = model_.hidden / heads[0];
+  // Layers without attention may say 0.
+  const int64_t some = std::max<int64_t>(1, *std::max_element(heads.begin(), heads.end()));
+  const int64_t plain = model_.hidden / some;
   CORTIQ_ASSIGN_OR_RETURN(keyLength_, size("attention.key_length", plain));
   CORTIQ_ASSIGN_OR_RETURN(valueLength_, size("attention.value_length", plain));
   if (keyLength_ == 0 || valueLength_ == 0)
-    return invalid("key " + key("attention.head_count") + " is " + std::to_string(heads[0]) + ", more than " +
+    return invalid("key " + key("attention.head_count") + " is " + std::to_string(some) + ", more than " +
                    key("embedding_length") + ", which is " + std::to_string(model_.hidden));
   if (keyLength_ % 2 != 0)
     return invalid("the head size is " + std::to_string(keyLength_) + " (" + key("attention.key_length") + ", or " +
                    key("embedding_length") + " " + std::to_string(model_.hidden) + " / " + key("attention.head_count") +
-                   " " + std::to_string(heads[0]) + "), an odd number");
+                   " " + std::to_string(some) + "), an odd number");
   for (LayerDescription& layer : model_.layers) {
     layer.headDim = keyLength_;
     layer.vDim = valueLength_;
@@ -164,7 +171,7 @@ Status GgufReader::optionalVector(const std::string& name, const std::string& ca
   return file_.find(name) ? vector(name, canonical, size) : Status();
 }
 
-Status GgufReader::readEnds() {
+Status GgufReader::readEnds(const DecoderTraits& traits) {
   CORTIQ_ASSIGN_OR_RETURN(const Tensor* embedding, require("token_embd.weight"));
   if (embedding->shape.size() != 2 || embedding->shape[0] == 0 ||
       embedding->shape[0] > static_cast<uint64_t>(kMaxModelSize))
@@ -173,7 +180,7 @@ Status GgufReader::readEnds() {
   model_.vocab = static_cast<int64_t>(embedding->shape[0]);
   CORTIQ_RETURN_IF_ERROR(checkVocabulary());
   CORTIQ_RETURN_IF_ERROR(matrix("token_embd.weight", "model.embed_tokens.weight", model_.vocab, model_.hidden));
-  CORTIQ_RETURN_IF_ERROR(vector("output_norm.weight", "model.norm.weight", model_.hidden));
+  CORTIQ_RETURN_IF_ERROR(vector(traits.outputNorm + std::string(".weight"), "model.norm.weight", model_.hidden));
   if (model_.layerNorms)
     CORTIQ_RETURN_IF_ERROR(optionalVector("output_norm.bias", "model.norm.bias", model_.hidden));
   if (file_.find("output.weight"))
@@ -219,9 +226,13 @@ Status GgufReader::readAttention(int64_t index, const DecoderTraits& traits) {
                         {"attn_k", "k_proj", layer.kvHeads * keyLength_, head},
                         {"attn_v", "v_proj", layer.kvHeads * valueLength_, 0}};
   const int64_t all = parts[0].rows + parts[1].rows + parts[2].rows;
-  const bool fused = file_.find(blockName(index, "attn_qkv.weight")) != nullptr;
+  const bool fused = !traits.gatedQueries && file_.find(blockName(index, "attn_qkv.weight")) != nullptr;
   int64_t first = 0;
   for (const Part& part : parts) {
+    if (traits.gatedQueries && &part == parts) {
+      CORTIQ_RETURN_IF_ERROR(readGatedQueries(index));
+      continue;
+    }
     const std::string stem = blockName(index, fused ? "attn_qkv" : part.file);
     const std::string canonical = layerName(index, std::string("self_attn.") + part.canonical);
     const std::optional<int64_t> fileRows = fused ? std::optional(all) : std::nullopt;
@@ -249,6 +260,24 @@ Status GgufReader::readAttention(int64_t index, const DecoderTraits& traits) {
   CORTIQ_RETURN_IF_ERROR(matrix(blockName(index, "attn_output.weight"), layerName(index, "self_attn.o_proj.weight"),
                                 model_.hidden, layer.heads * valueLength_));
   return optionalVector(blockName(index, "attn_output.bias"), layerName(index, "self_attn.o_proj.bias"), model_.hidden);
+}
+
+// Each head has its query rows, then as many of its gate. None of these files permutes them.
+Status GgufReader::readGatedQueries(int64_t index) {
+  const int64_t head = keyLength_, rows = model_.layers[index].heads * head;
+  for (const char* kind : {".weight", ".bias"}) {
+    const bool matrix = kind == std::string_view(".weight");
+    const std::string name = blockName(index, std::string("attn_q") + kind);
+    if (!matrix && !file_.find(name))
+      continue;
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
+    const std::vector<int64_t> shape = matrix ? std::vector<int64_t>{rows, model_.hidden} : std::vector<int64_t>{rows};
+    const std::string stem = layerName(index, "self_attn.q_proj");
+    CORTIQ_RETURN_IF_ERROR(addWeight(model_, stem + kind, {tensor, shape, 0, 0, head, 2 * head}, 2 * rows));
+    CORTIQ_RETURN_IF_ERROR(
+        addWeight(model_, stem + ".gate" + kind, {tensor, shape, head, 0, head, 2 * head}, 2 * rows));
+  }
+  return {};
 }
 
 Status GgufReader::readFeedForward(int64_t index, const DecoderTraits& traits) {
@@ -284,6 +313,14 @@ Status GgufReader::readFeedForward(int64_t index, const DecoderTraits& traits) {
   return {};
 }
 
+Status GgufReader::readMixer(int64_t index, const DecoderTraits& traits) {
+  if (model_.layers[index].mixer == Mixer::kShortConv)
+    return readShortConv(index);
+  if (model_.layers[index].mixer == Mixer::kGatedDelta)
+    return readGatedDelta(index);
+  return traits.latent ? readLatentAttention(index, traits) : readAttention(index, traits);
+}
+
 Status GgufReader::readLayer(int64_t index, const DecoderTraits& traits) {
   for (const BlockNorm& norm : traits.norms) {
     const std::string stem = blockName(index, norm.file), canonical = layerName(index, norm.canonical);
@@ -291,20 +328,21 @@ Status GgufReader::readLayer(int64_t index, const DecoderTraits& traits) {
     if (traits.layerNorms)
       CORTIQ_RETURN_IF_ERROR(optionalVector(stem + ".bias", canonical + ".bias", model_.hidden));
   }
-  CORTIQ_RETURN_IF_ERROR(traits.latent ? readLatentAttention(index, traits) : readAttention(index, traits));
+  CORTIQ_RETURN_IF_ERROR(readMixer(index, traits));
   return readFeedForward(index, traits);
 }
 
 Status GgufReader::describeDecoder(const DecoderTraits& traits) {
   CORTIQ_RETURN_IF_ERROR(readSizes());
-  CORTIQ_RETURN_IF_ERROR(readHeads());
+  CORTIQ_RETURN_IF_ERROR(readHeads(traits));
+  CORTIQ_RETURN_IF_ERROR(readMixers(traits));
   if (traits.latent)
     CORTIQ_RETURN_IF_ERROR(readLatentSizes());
   CORTIQ_RETURN_IF_ERROR(readNumbers(traits));
   CORTIQ_RETURN_IF_ERROR(readWindows(traits.window));
   CORTIQ_RETURN_IF_ERROR(readRope(traits));
   CORTIQ_RETURN_IF_ERROR(readExpertCounts(traits));
-  CORTIQ_RETURN_IF_ERROR(readEnds());
+  CORTIQ_RETURN_IF_ERROR(readEnds(traits));
   for (size_t i = 0; i < model_.layers.size(); ++i)
     CORTIQ_RETURN_IF_ERROR(readLayer(i, traits));
   return {};

@@ -76,6 +76,13 @@ struct WindowRule {
 /// What becomes of logit_scale.
 enum class LogitScale { kNone, kMultiplies, kDivides };
 
+/// What stands in place of attention in some layers.
+enum class RecurrentMixer {
+  kNone,
+  kShortConv,  ///< in layers without key/value heads
+  kGatedDelta, ///< in attention.recurrent_layers, or in all but every full_attention_interval-th layer
+};
+
 /// What distinguishes one plain dense decoder from another.
 struct DecoderTraits {
   RopePairing pairing = RopePairing::kHalfSplit;
@@ -94,6 +101,10 @@ struct DecoderTraits {
   bool temperature = false; ///< attention.temperature_scale
   bool latent = false;      ///< multi-head latent attention
   bool sinks = false;       ///< attn_sinks: one more score a head
+  RecurrentMixer recurrent = RecurrentMixer::kNone;
+  bool tiledHeads = false;                ///< value head h of a gated delta uses key head h % (key heads)
+  bool gatedQueries = false;              ///< attn_q holds, for each head, its queries and as many rows of a gate
+  const char* outputNorm = "output_norm"; ///< what the file calls the norm in front of the head
   std::optional<ExpertTraits> experts = std::nullopt; ///< absent: a file with experts is refused
 };
 
@@ -128,7 +139,9 @@ private:
   StatusOr<std::vector<int64_t>> perLayer(std::string_view suffix, std::optional<int64_t> otherwise) const;
 
   Status readSizes();
-  Status readHeads();
+  Status readHeads(const DecoderTraits& traits);
+  Status readMixers(const DecoderTraits& traits);
+  StatusOr<int64_t> headSize(std::string_view suffix) const;
   Status readNumbers(const DecoderTraits& traits);
   Status readScales(const DecoderTraits& traits);
   Status readTemperature();
@@ -143,9 +156,13 @@ private:
   Status readRopeScaling(const DecoderTraits& traits, std::vector<double>& frequencies, double base, double& magnitude);
   StatusOr<std::string> factorTensor(const DecoderTraits& traits);
   Status readFrequencyFactors(const std::string& name, std::vector<double>& frequencies) const;
-  Status readEnds();
+  Status readEnds(const DecoderTraits& traits);
   Status readLayer(int64_t layer, const DecoderTraits& traits);
+  Status readMixer(int64_t layer, const DecoderTraits& traits);
   Status readAttention(int64_t layer, const DecoderTraits& traits);
+  Status readGatedQueries(int64_t layer);
+  Status readShortConv(int64_t layer);
+  Status readGatedDelta(int64_t layer);
   Status readLatentSizes();
   Status readLatentAttention(int64_t layer, const DecoderTraits& traits);
   Status readLatentHeads(int64_t layer, std::string_view file, std::string_view canonical, int64_t rows, int64_t cols);
@@ -161,6 +178,7 @@ private:
   uint64_t maxContext_;
   ModelDescription model_;
   int64_t keyLength_ = 0, valueLength_ = 0;
+  int64_t taps_ = 0; ///< of the recurrent mixers' convolution
   std::vector<int64_t> feedForward_, expertWidth_;
 };
 

@@ -16,21 +16,26 @@ struct Architecture {
 
 extern const Architecture kDeepseek2;
 extern const Architecture kExaone4;
-extern const Architecture kGemma;
 extern const Architecture kGemma2;
 extern const Architecture kGemma3;
+extern const Architecture kGemma;
 extern const Architecture kGptOss;
 extern const Architecture kGranite;
 extern const Architecture kHunyuanDense;
 extern const Architecture kInternlm2;
+extern const Architecture kLfm2;
+extern const Architecture kLfm2Moe;
 extern const Architecture kLlama;
 extern const Architecture kMistral3;
 extern const Architecture kOlmo2;
 extern const Architecture kPhi3;
 extern const Architecture kQwen2;
 extern const Architecture kQwen2Moe;
+extern const Architecture kQwen35;
+extern const Architecture kQwen35Moe;
 extern const Architecture kQwen3;
 extern const Architecture kQwen3Moe;
+extern const Architecture kQwen3Next;
 extern const Architecture kSeedOss;
 extern const Architecture kSmollm3;
 extern const Architecture kStarcoder2;

@@ -4,12 +4,12 @@
 
 namespace cortiq::compiler {
 
-const Architecture kLfm2Moe = {
-    "lfm2moe", [](GgufReader& reader) {
-      return reader.describeDecoder({.headNorms = HeadNorms::kPerHead,
-                                     .recurrent = RecurrentMixer::kShortConv,
-                                     .outputNorm = "token_embd_norm",
-                                     .experts = ExpertTraits{.scoring = cmf::Scoring::sigmoid, .normalize = true}});
-    }};
+const Architecture kLfm2Moe = {"lfm2moe", [](GgufReader& reader) {
+                                 return reader.describeDecoder(
+                                     {.headNorms = HeadNorms::kPerHead,
+                                      .recurrent = RecurrentMixer::kShortConv,
+                                      .outputNorm = "token_embd_norm",
+                                      .experts = ExpertTraits{.scoring = cmf::Scoring::sigmoid, .normalize = true}});
+                               }};
 
 } // namespace cortiq::compiler

@@ -7,7 +7,7 @@ namespace cortiq::compiler {
 
 const Architecture kQwen35 = {"qwen35", [](GgufReader& reader) {
                                 return reader.describeDecoder({.headNorms = HeadNorms::kPerHead,
-                                                               .norms = kPreNormsAfterAttention,
+                                                               .norms = kRenamedPreNorms,
                                                                .recurrent = RecurrentMixer::kGatedDelta,
                                                                .tiledHeads = true,
                                                                .gatedQueries = true});

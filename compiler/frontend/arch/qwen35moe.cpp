@@ -6,7 +6,7 @@ namespace cortiq::compiler {
 
 const Architecture kQwen35Moe = {"qwen35moe", [](GgufReader& reader) {
                                    return reader.describeDecoder({.headNorms = HeadNorms::kPerHead,
-                                                                  .norms = kPreNormsAfterAttention,
+                                                                  .norms = kRenamedPreNorms,
                                                                   .recurrent = RecurrentMixer::kGatedDelta,
                                                                   .tiledHeads = true,
                                                                   .gatedQueries = true,

@@ -1,5 +1,5 @@
-// qwen3next: gated delta layers whose value heads follow their key heads, attention with a gate beside its queries, experts
-// and a gated shared one in every layer.
+// qwen3next: gated delta layers whose value heads follow their key heads, attention with a gate beside its queries,
+// experts and a gated shared one in every layer.
 
 #include "compiler/frontend/arch/Architecture.h"
 
@@ -7,7 +7,7 @@ namespace cortiq::compiler {
 
 const Architecture kQwen3Next = {"qwen3next", [](GgufReader& reader) {
                                    return reader.describeDecoder({.headNorms = HeadNorms::kPerHead,
-                                                                  .norms = kPreNormsAfterAttention,
+                                                                  .norms = kRenamedPreNorms,
                                                                   .recurrent = RecurrentMixer::kGatedDelta,
                                                                   .gatedQueries = true,
                                                                   .experts = ExpertTraits{.normalize = true}});
