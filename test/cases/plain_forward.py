@@ -48,6 +48,7 @@ class Forward:
         self.shape, self.w = case.shape, weights(case)
         self.keys = [[] for _ in range(case.shape.layers)]
         self.values = [[] for _ in range(case.shape.layers)]
+        self.gate = None  # of the latest queries, in the models that have one
         self.mixers = [mixer(self.w, f"model.layers.{i}.") if (mixer := tiny_mixers.of(case.arch, i)) else None
                        for i in range(case.shape.layers)]
 
@@ -61,6 +62,9 @@ class Forward:
         size = self.shape.head_dim
         flat = self.project(x, f"{layer}self_attn.{part}_proj")
         split = [flat[i:i + size] for i in range(0, len(flat), size)]
+        if part == "q" and len(split) > self.shape.heads:  # each head's queries, then its gate
+            self.gate = [v for h in split[1::2] for v in h]
+            split = split[::2]
         weight = self.w.get(f"{layer}self_attn.{part}_norm.weight")
         split = [norm(h, weight) for h in split] if weight else split
         return split if part == "v" else [rotate(h, position) for h in split]
@@ -81,6 +85,8 @@ class Forward:
             share = [math.exp(s - top) for s in scores]
             total = sum(share)
             out += [sum(p * v[h // group][i] for p, v in zip(share, values)) / total for i in range(self.shape.head_dim)]
+        if self.gate:
+            out = [v / (1 + math.exp(-g)) for v, g in zip(out, self.gate)]
         return self.project(out, f"{layer}self_attn.o_proj")
 
     def feed(self, x, layer):

@@ -4,6 +4,7 @@ The first layer of such a model has the mixer, the second plain attention. Every
 description does, one token after the other, sharing no code with what it checks.
 """
 import math
+import struct
 
 HEADS, KEY_HEADS, KEY, VALUE, TAPS, PHASES, RANK = 4, 2, 6, 10, 3, 5, 7
 NORM_EPS = 1e-5
@@ -82,42 +83,90 @@ class ShortConv:
 
 class GatedDelta:
     layer_type = "LinearAttention"
+    key, value = KEY, VALUE
+    decay = 0.2  # spread of A_log around 0
     arch = {"linear_conv_kernel_dim": TAPS, "linear_num_key_heads": KEY_HEADS, "linear_num_value_heads": HEADS,
             "linear_key_head_dim": KEY, "linear_value_head_dim": VALUE,
             "linear_core": {"kind": "gated_delta_net", "num_heads": HEADS, "value_head_dim": VALUE}}
-    QKV = 2 * KEY_HEADS * KEY + HEADS * VALUE
+
+    @classmethod
+    def qkv(cls):
+        return 2 * KEY_HEADS * cls.key + HEADS * cls.value
 
     @classmethod
     def matrices(cls, hidden):
         p = "linear_attn."
-        return [(p + "in_proj_qkv.weight", cls.QKV, hidden), (p + "in_proj_z.weight", HEADS * VALUE, hidden),
+        return [(p + "in_proj_qkv.weight", cls.qkv(), hidden), (p + "in_proj_z.weight", HEADS * cls.value, hidden),
                 (p + "in_proj_a.weight", HEADS, hidden), (p + "in_proj_b.weight", HEADS, hidden),
-                (p + "out_proj.weight", hidden, HEADS * VALUE)]
+                (p + "out_proj.weight", hidden, HEADS * cls.value)]
 
     @classmethod
     def vectors(cls, hidden):
         p = "linear_attn."
-        return [(p + "conv1d.weight", (cls.QKV, 1, TAPS), 0.3), (p + "A_log", HEADS, 0.0), (p + "dt_bias", HEADS, 0.0),
-                (p + "norm.weight", VALUE, 1.0)]
+        return [(p + "conv1d.weight", (cls.qkv(), 1, TAPS), 0.3), (p + "A_log", HEADS, 0.0, cls.decay), (p + "dt_bias", HEADS, 0.0),
+                (p + "norm.weight", cls.value, 1.0)]
 
     def __init__(self, w, p):
         self.w, self.p = w, p + "linear_attn."
         self.window = Window(w[self.p + "conv1d.weight"], TAPS)
-        self.states = [State(KEY, VALUE) for _ in range(HEADS)]
+        self.states = [State(self.key, self.value) for _ in range(HEADS)]
 
     def step(self, project, x):
-        w, p = self.w, self.p
+        w, p, size = self.w, self.p, KEY_HEADS * self.key
         u = [silu(v) for v in self.window.push(project(x, p + "in_proj_qkv"))]
-        q, k = split(u[:KEY_HEADS * KEY], KEY), split(u[KEY_HEADS * KEY:2 * KEY_HEADS * KEY], KEY)
-        v, z = split(u[2 * KEY_HEADS * KEY:], VALUE), split(project(x, p + "in_proj_z"), VALUE)
-        a, b = project(x, p + "in_proj_a"), project(x, p + "in_proj_b")
+        q, k, v = split(u[:size], self.key), split(u[size:2 * size], self.key), split(u[2 * size:], self.value)
+        z, a, b = split(project(x, p + "in_proj_z"), self.value), project(x, p + "in_proj_a"), project(x, p + "in_proj_b")
         out = []
         for h, state in enumerate(self.states):
             g = math.exp(-math.exp(w[p + "A_log"][h]) * softplus(a[h] + w[p + "dt_bias"][h]))
             kv = h * KEY_HEADS // HEADS
-            o = state.step([g] * KEY, unit(k[kv]), v[h], sigmoid(b[h]), [i / math.sqrt(KEY) for i in unit(q[kv])])
+            o = state.step([g] * self.key, unit(k[kv]), v[h], sigmoid(b[h]), [i / math.sqrt(self.key) for i in unit(q[kv])])
             out += [y * silu(gate) for y, gate in zip(rms(o, w[p + "norm.weight"]), z[h])]
         return project(out, p + "out_proj")
+
+
+class Qwen3Next(GatedDelta):
+    """With the equal head sizes that GGUF has one key for, and decays whose logarithm is exact: the same model in both containers."""
+    key = value = 8
+    decay = 0.0
+    arch = {**GatedDelta.arch, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
+            "linear_core": {**GatedDelta.arch["linear_core"], "value_head_dim": 8}}
+    gguf_names = {"linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate", "linear_attn.conv1d": "ssm_conv1d",
+                  "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out", "post_attention_layernorm": "post_attention_norm"}
+    gguf_keys = {"ssm.conv_kernel": TAPS, "ssm.state_size": 8, "ssm.group_count": KEY_HEADS, "ssm.time_step_rank": HEADS,
+                 "ssm.inner_size": HEADS * 8, "full_attention_interval": 2}
+
+    @staticmethod
+    def to_gguf(tensors):
+        """Names and values that are no plain renaming: for each key head the b rows of its value heads, then their a rows."""
+        tensors = {name: rest for name, *rest in tensors}
+        out = []
+        for name, (codec, shape, payload) in tensors.items():
+            p = name[:name.rindex("linear_attn.")] if "linear_attn." in name else ""
+            block = "blk." + p.split(".")[2] + "." if p else ""
+            if name.endswith("A_log"):
+                values = struct.unpack(f"<{HEADS}f", payload)
+                out.append((block + "ssm_a", codec, shape, struct.pack(f"<{HEADS}f", *(-math.exp(v) for v in values))))
+            elif name.endswith("linear_attn.dt_bias"):
+                out.append((block + "ssm_dt.bias", codec, shape, payload))
+            elif name.endswith("in_proj_b.weight"):
+                a, shared, row = tensors[name.replace("in_proj_b", "in_proj_a")][2], HEADS // KEY_HEADS, len(payload) // HEADS
+                parts = [part[g * shared * row:(g + 1) * shared * row] for g in range(KEY_HEADS) for part in (payload, a)]
+                out.append((block + "ssm_ba.weight", codec, (2 * HEADS, shape[1]), b"".join(parts)))
+            elif not name.endswith("in_proj_a.weight"):
+                out.append((name, codec, shape, payload))
+        return out
+
+
+class Lfm2(ShortConv):
+    """LFM2 as GGUF has it too."""
+    gguf_names = {"short_conv.in_proj": "shortconv.in_proj", "short_conv.conv": "shortconv.conv",
+                  "short_conv.out_proj": "shortconv.out_proj", "model.norm": "token_embd_norm"}
+    gguf_keys = {"shortconv.l_cache": TAPS}
+
+    @staticmethod
+    def to_gguf(tensors):
+        return list(tensors)
 
 
 class Kda:
@@ -209,7 +258,7 @@ class VmfPhaseDelta(VmfPhase):
     arch = {"linear_core": {**VmfPhase.arch["linear_core"], "kind": "vmf_phase_delta_v1", "phase_delta_layers": [0]}}
 
 
-MIXERS = {"lfm2": ShortConv, "gated_delta": GatedDelta, "kda": Kda, "kda_bounded": BoundedKda, "vmf_phase": VmfPhase,
+MIXERS = {"lfm2": Lfm2, "qwen3next": Qwen3Next, "gated_delta": GatedDelta, "kda": Kda, "kda_bounded": BoundedKda, "vmf_phase": VmfPhase,
           "vmf_phase_delta": VmfPhaseDelta}
 
 

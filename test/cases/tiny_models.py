@@ -83,6 +83,7 @@ CASES = [
     Case("llama", "gguf", ("q4_k", "q6_k", "q8_0", "q5_k", "q4_1", "f16", "iq4_nl"), BY256, label="mixed"),
     # Layers with recurrent state.
     Case("lfm2", "cmf", ("f32",), ODD),
+    Case("qwen3next", "cmf", ("q4tp",), BY32),
     Case("gated_delta", "cmf", ("f16",), ODD),
     Case("kda", "cmf", ("f32",), ODD),
     Case("kda_bounded", "cmf", ("f16",), ODD),
@@ -93,7 +94,14 @@ CASES = [
     Case("llama", "gguf", ("f16",), BY32, label="twin"),
     Case("qwen2", "cmf", ("f16",), BY32, label="twin"),
     Case("qwen2", "gguf", ("f16",), BY32, label="twin"),
+    Case("lfm2", "cmf", ("f16",), BY32, label="twin"),
+    Case("lfm2", "gguf", ("f16",), BY32, label="twin"),
+    Case("qwen3next", "cmf", ("f16",), BY32, label="twin"),
+    Case("qwen3next", "gguf", ("f16",), BY32, label="twin"),
 ]
+
+HEAD_NORMS = {"qwen3", "lfm2", "qwen3next"}
+GATED_QUERIES = {"qwen3next"}  # each head's queries, then a gate as wide
 
 GGUF_NAMES = {
     "model.embed_tokens": "token_embd",
@@ -123,7 +131,7 @@ def matrices(case):
             for suffix, rows, cols in mixer.matrices(s.hidden):
                 yield p + suffix, rows, cols
         else:
-            yield p + "self_attn.q_proj.weight", s.heads * s.head_dim, s.hidden
+            yield p + "self_attn.q_proj.weight", s.heads * s.head_dim * (2 if case.arch in GATED_QUERIES else 1), s.hidden
             yield p + "self_attn.k_proj.weight", s.kv_heads * s.head_dim, s.hidden
             yield p + "self_attn.v_proj.weight", s.kv_heads * s.head_dim, s.hidden
             yield p + "self_attn.o_proj.weight", s.hidden, s.heads * s.head_dim
@@ -135,20 +143,20 @@ def matrices(case):
 
 
 def vectors(case):
-    """(canonical name, length or shape, mean) of every norm, bias and list of taps."""
+    """(canonical name, length or shape, mean, sometimes a spread) of every norm, bias and list of taps."""
     s = case.shape
     for i in range(s.layers):
         p = f"model.layers.{i}."
         yield p + "input_layernorm.weight", s.hidden, 1.0
         yield p + "post_attention_layernorm.weight", s.hidden, 1.0
         if mixer := tiny_mixers.of(case.arch, i):
-            for suffix, length, mean in mixer.vectors(s.hidden):
-                yield p + suffix, length, mean
+            for suffix, length, *numbers in mixer.vectors(s.hidden):
+                yield p + suffix, length, *numbers
         if case.arch == "qwen2":
             yield p + "self_attn.q_proj.bias", s.heads * s.head_dim, 0.0
             yield p + "self_attn.k_proj.bias", s.kv_heads * s.head_dim, 0.0
             yield p + "self_attn.v_proj.bias", s.kv_heads * s.head_dim, 0.0
-        if case.arch == "qwen3":
+        if case.arch in HEAD_NORMS and not tiny_mixers.of(case.arch, i):
             yield p + "self_attn.q_norm.weight", s.head_dim, 1.0
             yield p + "self_attn.k_norm.weight", s.head_dim, 1.0
     yield "model.norm.weight", s.hidden, 1.0
@@ -163,17 +171,20 @@ def tensors(case):
         codec = case.codecs[turn % len(case.codecs)]
         spread = 1.0 if name.startswith("model.embed") else cols ** -0.5
         yield name, codec, (rows, cols), table[codec][2](stream(name), rows, cols, spread)
-    for name, length, mean in vectors(case):
+    for name, length, mean, *spread in vectors(case):
         rng = stream(name)
         shape = length if isinstance(length, tuple) else (length,)
-        values = [rng.gauss(mean, 0.2) for _ in range(math.prod(shape))]
+        values = [rng.gauss(mean, *(spread or [0.2])) for _ in range(math.prod(shape))]
         yield name, "f32", shape, packing.struct.pack(f"<{len(values)}f", *values)
 
 
-def gguf_name(name):
+def gguf_name(name, own):
+    """The file's name of a canonical one; `own` are the words of the architecture."""
     parts = re.fullmatch(r"(?:model\.layers\.(\d+)\.)?(.+)\.(weight|bias)", name)
+    if name.startswith("blk."):
+        return name
     layer, word, kind = parts.groups()
-    return (f"blk.{layer}." if layer else "") + f"{GGUF_NAMES[word]}.{kind}"
+    return (f"blk.{layer}." if layer else "") + f"{({**GGUF_NAMES, **own})[word]}.{kind}"
 
 
 def interleave_heads(payload, rows, head_dim):
@@ -216,11 +227,16 @@ def write_as_gguf(case, path):
         a + "attention.layer_norm_rms_epsilon": NORM_EPS,
         **tiny_tokenizer.gguf_metadata(),
     }
+    mixer = tiny_mixers.of(case.arch, 0)
+    if mixer:
+        metadata |= {a + key: value for key, value in mixer.gguf_keys.items()}
+    if case.arch == "lfm2":  # layers without key/value heads have the convolution
+        metadata[a + "attention.head_count_kv"] = [0] + [s.kv_heads] * (s.layers - 1)
     rows = []
-    for name, codec, shape, payload in tensors(case):
+    for name, codec, shape, payload in mixer.to_gguf(tensors(case)) if mixer else tensors(case):
         if case.arch == "llama" and re.search(r"self_attn\.[qk]_proj\.", name):
             payload = interleave_heads(payload, shape[0], s.head_dim)
-        rows.append((gguf_name(name), packing.GGUF[codec][0], shape, payload))
+        rows.append((gguf_name(name, mixer.gguf_names if mixer else {}), packing.GGUF[codec][0], shape, payload))
     write_gguf(path, metadata, rows)
 
 

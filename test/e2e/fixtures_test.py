@@ -12,10 +12,10 @@ import tempfile
 import harness
 
 # What the front ends and the codec table hold; a fixture that needs more is listed as skipped.
-ARCHITECTURES = {"deepseek2", "gemma2", "gemma3", "gpt-oss", "granite", "olmo2", "phi3", "starcoder2",
-                 "llama", "llama_h256", "llama_tied", "mistral", "qwen2", "qwen3", "qwen3moe", "qwen3_tied"}
+ARCHITECTURES = {"deepseek2", "gemma2", "gemma3", "gpt-oss", "granite", "lfm2", "olmo2", "phi3", "starcoder2",
+                 "llama", "llama_h256", "llama_tied", "mistral", "qwen2", "qwen3", "qwen35", "qwen3moe", "qwen3_tied"}
 # CMF says by its tensors and fields what they need.
-CMF_ARCHITECTURES = {"deepseek_v2", "deepseek_v3", "hunyuan", "lfm2", "lfm2_moe", "qwen2_moe", "qwen3_5", "qwen3_5_moe", "qwen3_moe", "qwen3_moe16", "qwen3_next"}
+CMF_ARCHITECTURES = {"deepseek_v2", "deepseek_v3", "hunyuan", "lfm2_moe", "qwen2_moe", "qwen3_5", "qwen3_5_moe", "qwen3_moe", "qwen3_moe16", "qwen3_next"}
 CMF_CODECS = ("f32", "f16", "bf16", "q8_row", "q8_2f", "q4_block", "q4_tiled", "q4tp", "q2tp", "q1", "q1g", "q1s", "q1t", "vbit", "vbit_ro", "mxfp4", "blr")
 GGUF_CODECS = ("F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K", "IQ4_NL", "IQ4_XS",
                "IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",

@@ -126,6 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Gguf, FixtureModels,
                                          Fixture{"models-gguf", "granite-q4_0", "granite-q4_0.gguf"},
                                          Fixture{"models-gguf", "olmo2-q8_0", "olmo2-q8_0.gguf"},
                                          Fixture{"models-gguf", "starcoder2-q4_1", "starcoder2-q4_1.gguf"},
+                                         Fixture{"models-gguf", "lfm2-q8_0", "lfm2-q8_0.gguf"},
                                          Fixture{"models-gguf", "llama-bf16", "llama-bf16.gguf"},
                                          Fixture{"models-gguf", "llama-f16", "llama-f16.gguf"},
                                          Fixture{"models-gguf", "llama-q4_0", "llama-q4_0.gguf"},
@@ -133,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(Gguf, FixtureModels,
                                          Fixture{"models-gguf", "llama-split", "llama-split-00001-of-00002.gguf"},
                                          Fixture{"models-gguf", "qwen2-iq4_nl", "qwen2-iq4_nl.gguf"},
                                          Fixture{"models-gguf", "qwen2-q5_1", "qwen2-q5_1.gguf"},
-                                         Fixture{"models-gguf", "qwen3-q5_0", "qwen3-q5_0.gguf"}));
+                                         Fixture{"models-gguf", "qwen3-q5_0", "qwen3-q5_0.gguf"},
+                                         Fixture{"models-gguf", "qwen35-q6_k", "qwen35-q6_k.gguf"}));
 
 } // namespace
 } // namespace cortiq::compiler
