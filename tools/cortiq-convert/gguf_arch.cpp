@@ -86,8 +86,7 @@ constexpr GgufArch kTable[] = {
      .mixer = kGatedDelta,
      .norms = GgufNorms::kRenamed,
      .head_norms = true,
-     .experts = GgufExperts::kNormalized,
-     .needs_experts = true},
+     .experts = GgufExperts::kNormalized},
 };
 
 struct Homeless {

@@ -7,11 +7,21 @@ namespace cortiq::convert {
 using formats::quote;
 using formats::Tensor;
 
+namespace {
+
+// Some writers keep the axis of 1 of a depthwise convolution, others drop it.
+std::vector<uint64_t> without_ones(std::vector<uint64_t> shape) {
+  std::erase(shape, uint64_t{1});
+  return shape;
+}
+
+} // namespace
+
 StatusOr<const Tensor*> SourceTensors::take(const std::string& name, const std::vector<uint64_t>& shape) {
   const Tensor* tensor = find_(name);
   if (!tensor)
     return invalid("tensor " + quote(name) + " is missing");
-  if (tensor->shape != shape)
+  if (without_ones(tensor->shape) != without_ones(shape))
     return invalid("tensor " + quote(name) + " has shape " + formats::shape_text(tensor->shape) + ", expected " +
                    formats::shape_text(shape));
   CORTIQ_RETURN_IF_ERROR(formats::weight_codec(*tensor).status());
