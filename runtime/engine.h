@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "formats/overlay/routing.h"
+#include "formats/overlay/selection.h"
 #include "formats/status.h"
 
 namespace cortiq::runtime {
@@ -33,6 +35,22 @@ public:
   /// Forgets everything after the first `position` tokens; `position` is at most position().
   virtual void rewind(uint64_t position) = 0;
   void reset() { rewind(0); }
+
+  /// The skills and task masks to choose from; empty for most models.
+  virtual const formats::OverlayCatalog& overlay() const {
+    static const formats::OverlayCatalog none;
+    return none;
+  }
+  /// Puts a selection of overlay() in force, from the next forward() on. What the state holds was computed under the
+  /// former one: rewind to 0 and run the tokens again to have it computed anew.
+  virtual Status set_overlay(const formats::OverlaySelection& selection) {
+    return selection == formats::OverlaySelection() ? Status() : unsupported("this engine changes no weights");
+  }
+  /// Mean of the residual stream over `tokens`, from an empty state, without skill and mask, behind the layers that
+  /// overlay()'s descriptors read. The state is empty afterwards, the selection as before.
+  virtual StatusOr<formats::ResidualMeans> residual_means(std::span<const uint32_t> tokens) {
+    return unsupported("this engine does not show its residual stream");
+  }
 
   /// One or more lines for --stats about the engine's last work; empty when it keeps none.
   virtual std::string report() { return {}; }

@@ -1,7 +1,8 @@
 #include "compiler/emit/emit_artifact.h"
 
+#include "compiler/emit/overlay_rows.h"
 #include "compiler/emit/program_builder.h"
-#include "dialects/CMF/IR/CMF.h"
+#include "dialects/CMF/IR/OverlayCatalog.h"
 
 using namespace mlir;
 
@@ -47,6 +48,7 @@ StatusOr<artifact::ManifestT> buildManifest(ModuleOp module, const ArtifactFacts
   manifest.source_hash = facts.sourceHash;
   manifest.source_name = facts.sourceName;
   manifest.options = facts.options;
+  addOverlayRows(cmf::overlayCatalog(module), manifest);
   return manifest;
 }
 

@@ -1,6 +1,7 @@
 #include "compiler/emit/program_builder.h"
 
 #include "compiler/emit/rows/rows.h"
+#include "dialects/CMF/IR/OverlayCatalog.h"
 #include "formats/artifact/kernel_abi.h"
 #include "formats/layout/layout.h"
 
@@ -47,10 +48,8 @@ public:
       auto row = std::make_unique<artifact::StageT>();
       row->head = stage.getHead();
       row->name = stage.getName().str();
-      for (Operation& op : stage.getBody().front()) {
-        row->calls.push_back(std::make_unique<artifact::CallT>());
-        fillRow(&op, numbers_, row->calls.back()->op);
-      }
+      for (Operation& op : stage.getBody().front())
+        row->calls.push_back(isa<kernel::ChooseOp>(op) ? choiceRow(cast<kernel::ChooseOp>(op)) : callRow(&op));
       out.stages.push_back(std::move(row));
     }
     out.logits = numbers_.slot(cast<kernel::ReturnOp>(program.getBody().front().back()).getLogits());
@@ -59,6 +58,34 @@ public:
   }
 
 private:
+  std::unique_ptr<artifact::CallT> callRow(Operation* op) {
+    auto row = std::make_unique<artifact::CallT>();
+    fillRow(op, numbers_, row->op);
+    if (auto gate = op->getAttrOfType<IntegerAttr>(kernel::kGateAttr))
+      row->gate = gate.getInt();
+    if (auto mask = op->getAttrOfType<cmf::MaskAttr>(cmf::kMaskAttr)) {
+      row->mask = std::make_unique<artifact::MaskBitsT>();
+      row->mask->kind = static_cast<artifact::MaskKind>(mask.getKind());
+      row->mask->layer = mask.getLayer();
+      row->mask->first = mask.getFirst();
+      row->mask->group = mask.getGroup();
+    }
+    return row;
+  }
+
+  std::unique_ptr<artifact::CallT> choiceRow(kernel::ChooseOp choose) {
+    std::vector<std::unique_ptr<artifact::CallT>> alternatives;
+    for (auto [region, skill] : llvm::zip_equal(choose.getAlternatives(), choose.getCases())) {
+      alternatives.push_back(callRow(&region.front().front()));
+      alternatives.back()->skill = skill < 0 ? ProgramNumbers::kNone : skill;
+    }
+    const bool idle = choose.getBase().empty() || choose.getBase().front().empty();
+    auto row = callRow(idle ? &choose.getAlternatives()[0].front().front() : &choose.getBase().front().front());
+    row->idle = idle;
+    row->alternatives = std::move(alternatives);
+    return row;
+  }
+
   static std::unique_ptr<artifact::KernelT> kernelRow(kernel::DefineOp define) {
     kernel::SpecAttr spec = define.getSpec();
     auto row = std::make_unique<artifact::KernelT>();
@@ -105,6 +132,17 @@ private:
   ProgramNumbers numbers_;
 };
 
+std::vector<std::unique_ptr<artifact::BlendPartT>> blendRows(DictionaryAttr blend, const ProgramNumbers& numbers) {
+  std::vector<std::unique_ptr<artifact::BlendPartT>> rows;
+  for (auto [symbol, skill] : llvm::zip_equal(blend.getAs<ArrayAttr>("parts").getAsRange<FlatSymbolRefAttr>(),
+                                              blend.getAs<DenseI64ArrayAttr>("skills").asArrayRef())) {
+    rows.push_back(std::make_unique<artifact::BlendPartT>());
+    rows.back()->weight = numbers.weight(symbol.getValue());
+    rows.back()->skill = skill < 0 ? ProgramNumbers::kNone : skill;
+  }
+  return rows;
+}
+
 } // namespace
 
 StatusOr<artifact::ProgramT> buildProgram(ModuleOp module) {
@@ -116,6 +154,7 @@ StatusOr<artifact::ProgramT> buildProgram(ModuleOp module) {
 
 StatusOr<std::vector<std::unique_ptr<artifact::WeightT>>> buildWeightTable(ModuleOp module) {
   std::vector<std::unique_ptr<artifact::WeightT>> table;
+  const ProgramNumbers numbers(module);
   for (auto weight : module.getOps<kernel::WeightOp>()) {
     const formats::Codec& codec = codecOf(weight.getCodec());
     auto layout = static_cast<formats::LayoutId>(weight.getLayout());
@@ -126,6 +165,10 @@ StatusOr<std::vector<std::unique_ptr<artifact::WeightT>>> buildWeightTable(Modul
     row->layout = static_cast<uint8_t>(layout);
     row->rows = weight.getRows();
     row->cols = weight.getCols();
+    if (auto blend = weight->getAttrOfType<DictionaryAttr>(kernel::kBlendAttr)) {
+      row->bytes = 0;
+      row->blend = blendRows(blend, numbers);
+    }
     table.push_back(std::move(row));
   }
   return table;

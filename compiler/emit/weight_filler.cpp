@@ -133,6 +133,10 @@ StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, const ModelBytes& model
                                         std::span<const std::unique_ptr<artifact::WeightT>> table) {
   auto jobs = std::make_shared<std::vector<Job>>();
   for (auto weight : module.getOps<kernel::WeightOp>()) {
+    if (weight->hasAttr(kernel::kBlendAttr)) { // made at run time: nothing to store
+      jobs->push_back({});
+      continue;
+    }
     CORTIQ_ASSIGN_OR_RETURN(Job job, makeJob(weight, model));
     if (job.codec->variable_size) {
       StatusOr<uint64_t> bytes =
@@ -143,7 +147,8 @@ StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, const ModelBytes& model
     }
     jobs->push_back(std::move(job));
   }
-  return WeightFiller([jobs](size_t index, std::span<uint8_t> out) { return fill((*jobs)[index], out); });
+  return WeightFiller(
+      [jobs](size_t index, std::span<uint8_t> out) { return out.empty() ? Status() : fill((*jobs)[index], out); });
 }
 
 } // namespace cortiq::compiler

@@ -16,21 +16,8 @@ struct Feature {
 };
 
 constexpr Feature kFileFeatures[] = {
-    {"skills", [](const CmfFile& f) { return !f.skills().empty(); }},
-    {"task masks", [](const CmfFile& f) { return f.masks().has_value(); }},
     {"a resonance router (arch.moe.router_resonance)",
      [](const CmfFile& f) { return f.arch().moe && f.arch().moe->router_resonance; }},
-};
-
-// Suffixes of a layer's tensors that change what the layer computes.
-struct TensorFeature {
-  std::string_view suffix;
-  std::string_view word;
-};
-
-constexpr TensorFeature kTensorFeatures[] = {
-    {"mlp.down_proj.tube1.weight", "task tubes"},
-    {"mlp.gate_proj.tube1.weight", "task tubes"},
 };
 
 // Names whose files have a layer stack, or arithmetic, of their own.
@@ -57,14 +44,6 @@ Status refuseCmfFeatures(const CmfFile& file) {
   for (const Feature& feature : kFileFeatures)
     if (feature.present(file))
       return refuse(std::string(feature.word));
-  for (const formats::Tensor& tensor : file.tensors()) {
-    const std::string_view name = tensor.name;
-    if (!name.starts_with("model.layers."))
-      continue;
-    for (const TensorFeature& feature : kTensorFeatures)
-      if (name.ends_with(feature.suffix) && name[name.size() - feature.suffix.size() - 1] == '.')
-        return refuse(std::string(feature.word) + " (tensor " + formats::quote(name) + ")");
-  }
   return {};
 }
 

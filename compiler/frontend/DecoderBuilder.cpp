@@ -1,6 +1,7 @@
 #include "compiler/frontend/DecoderBuilder.h"
 
 #include "compiler/frontend/GraphBuilder.h"
+#include "compiler/frontend/OverlayPoints.h"
 #include "compiler/frontend/feed_forward/FeedForward.h"
 #include "compiler/frontend/mixers/Mixers.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -79,11 +80,12 @@ OwningOpRef<ModuleOp> buildModule(MLIRContext& context, const ModelDescription& 
 
   Value h = graph.create<cmf::EmbedOp>(body->getArgument(0), graph.weight(kEmbedding), graph.real(model.embedScale));
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    h = buildLayer(graph, static_cast<int64_t>(i), h);
+    h = endLayer(graph, static_cast<int64_t>(i), h, buildLayer(graph, static_cast<int64_t>(i), h));
     if (model.loopLength != 0 && (i + 1) % model.loopLength == 0 && i + 1 < model.layers.size())
       h = graph.norm(h, "model.norm");
   }
   graph.create<func::ReturnOp>(buildHead(graph, h));
+  addOverlayPoints(*module, model);
   return module;
 }
 

@@ -1,5 +1,6 @@
 #include "compiler/frontend/GraphBuilder.h"
 
+#include "formats/cmf/cmf_overlay.h"
 #include "formats/codec/low_rank.h"
 
 using namespace mlir;
@@ -25,22 +26,35 @@ Value GraphBuilder::weight(const std::string& name) {
   const WeightRef* ref = model_.find(name);
   if (!ref)
     return {};
-  const formats::Tensor& tensor = *ref->tensor;
+  Value value = weightOp(name, *ref);
+  if (auto alternatives = model_.alternatives.find(name); alternatives != model_.alternatives.end()) {
+    SmallVector<Value> values;
+    SmallVector<int64_t> skills;
+    for (const SkillWeight& alternative : alternatives->second) {
+      const std::string& id = model_.overlay.skills[alternative.skill].id;
+      values.push_back(weightOp(formats::skill_tensor_name(id, name), alternative.weight));
+      skills.push_back(alternative.skill);
+    }
+    value = create<cmf::OverlayOp>(value.getType(), value, values, builder_.getDenseI64ArrayAttr(skills));
+  }
+  return values_[name] = value;
+}
+
+Value GraphBuilder::weightOp(const std::string& name, const WeightRef& ref) {
+  const formats::Tensor& tensor = *ref.tensor;
   MLIRContext* context = builder_.getContext();
-  const auto type = cmf::WeightType::get(context, ref->shape, tensor.codec->id);
+  const auto type = cmf::WeightType::get(context, ref.shape, tensor.codec->id);
   cmf::LowRankAttr lowRank;
   if (tensor.codec->id == formats::CodecId::kBLR)
     if (const auto shape = formats::read_low_rank(tensor.data); shape.ok())
       lowRank = cmf::LowRankAttr::get(context, shape->paths, shape->rank, 0);
   const auto source = cmf::SourceAttr::get(context, tensor.file, tensor.offset, tensor.data.size(), lowRank);
   // All values of a vector stand in one row, however the file shapes it.
-  const int64_t fileRows = ref->shape.size() == 2 ? tensor.rows() : tensor.rows() * tensor.cols();
+  const int64_t fileRows = ref.shape.size() == 2 ? tensor.rows() : tensor.rows() * tensor.cols();
   cmf::RowsAttr rows;
-  if (ref->first != 0 || ref->deinterleave != 0 || ref->take != 0 || fileRows != ref->shape[0])
-    rows = cmf::RowsAttr::get(context, fileRows, ref->first, ref->deinterleave, ref->take, ref->period);
-  Value value = create<cmf::WeightOp>(type, name, source, rows);
-  values_[name] = value;
-  return value;
+  if (ref.first != 0 || ref.deinterleave != 0 || ref.take != 0 || fileRows != ref.shape[0])
+    rows = cmf::RowsAttr::get(context, fileRows, ref.first, ref.deinterleave, ref.take, ref.period);
+  return create<cmf::WeightOp>(type, name, source, rows);
 }
 
 Value GraphBuilder::linear(Value x, const std::string& name, const std::string& weightName) {

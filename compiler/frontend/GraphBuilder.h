@@ -31,7 +31,8 @@ public:
   /// A number for the state of the next recurrent operation.
   mlir::IntegerAttr nextState() { return number(states_++); }
 
-  /// The weight's value, created where it is first needed; null when the model has none of that name.
+  /// The weight's value, created where it is first needed; null when the model has none of that name. A weight that
+  /// skills replace is a cmf.overlay.
   mlir::Value weight(const std::string& name);
   /// A whole linear layer: `name`.weight (or `weightName`) with `name`.bias if there is one.
   mlir::Value linear(mlir::Value x, const std::string& name, const std::string& weightName = {});
@@ -48,6 +49,8 @@ public:
   mlir::Value rmsNorm(mlir::Value x, mlir::Value factors, int64_t group);
 
 private:
+  mlir::Value weightOp(const std::string& name, const WeightRef& ref);
+
   const ModelDescription& model_;
   mlir::OpBuilder builder_;
   mlir::Location loc_;

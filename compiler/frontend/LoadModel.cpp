@@ -49,6 +49,9 @@ void warnOfUnread(ModelDescription& model, const std::vector<formats::Tensor>& t
   std::set<const formats::Tensor*> read;
   for (const auto& [name, weight] : model.weights)
     read.insert(weight.tensor);
+  for (const auto& [name, alternatives] : model.alternatives)
+    for (const SkillWeight& alternative : alternatives)
+      read.insert(alternative.weight.tensor);
   size_t unread = 0;
   const formats::Tensor* first = nullptr;
   for (const formats::Tensor& tensor : tensors)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dialects/CMF/IR/CMF.h"
+#include "formats/overlay/catalog.h"
 #include "formats/tensor.h"
 
 namespace cortiq::compiler {
@@ -23,6 +24,12 @@ struct WeightRef {
   int64_t deinterleave = 0;   ///< head size whose neighbouring rotary pairs become half-split ones; 0 = none
   int64_t take = 0;           ///< rows taken of every `period`; 0 = all
   int64_t period = 0;
+};
+
+/// What a skill puts in the place of a weight.
+struct SkillWeight {
+  int64_t skill = 0; ///< index into ModelDescription::overlay
+  WeightRef weight;
 };
 
 /// A table of rotary frequencies; empty where a layer does not rotate.
@@ -136,6 +143,9 @@ struct ModelDescription {
   std::vector<RopeTable> ropes;
   std::vector<LayerDescription> layers;
   std::map<std::string, WeightRef> weights; ///< by canonical name
+
+  formats::OverlayCatalog overlay;                              ///< skills and task masks
+  std::map<std::string, std::vector<SkillWeight>> alternatives; ///< of weights that skills replace
 
   /// What a user should know though the model is built: one sentence each.
   std::vector<std::string> warnings;

@@ -13,8 +13,10 @@ namespace cortiq::compiler {
 
 namespace {
 
-bool isMatmulOperand(cmf::WeightOp weight) {
-  return llvm::any_of(weight->getUses(), [](OpOperand& use) {
+bool isMatmulOperand(Value weight) {
+  return llvm::any_of(weight.getUses(), [](OpOperand& use) {
+    if (auto overlay = dyn_cast<cmf::OverlayOp>(use.getOwner()))
+      return isMatmulOperand(overlay.getResult());
     if (isa<cmf::FusedMoeOp>(use.getOwner()))
       return true; // each of its matrices is multiplied by
     if (isa<cmf::HeadMatmulOp>(use.getOwner()))

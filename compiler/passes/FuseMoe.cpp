@@ -1,7 +1,7 @@
 // cmf-fuse-moe: router, choice, experts, shared expert and residual of a layer -> one fused_moe.
 
 #include "compiler/passes/Passes.h"
-#include "dialects/CMF/IR/CMF.h"
+#include "dialects/CMF/IR/OverlayCatalog.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace cortiq::compiler {
@@ -96,6 +96,8 @@ void fuse(RewriterBase& rewriter, cmf::MoeExpertsOp experts) {
       experts.getDownBiases(), shared ? ValueRange(shared->weights) : ValueRange(), shared ? shared->gate : Value(),
       residual, experts.getActivationAttr(), route.getRoutingAttr(), router.getArmAttr(), experts.getAlphaAttr(),
       experts.getLimitAttr());
+  if (Attribute mask = route->getAttr(cmf::kMaskAttr))
+    fused->setAttr(cmf::kMaskAttr, mask);
   rewriter.replaceOp(last, fused);
 }
 

@@ -1,5 +1,6 @@
 // cmf-fuse-norm-residual: add -> the residual of a fused_matmul, or add_rms_norm.
 
+#include "compiler/passes/MergeMatmuls.h"
 #include "compiler/passes/Passes.h"
 #include "dialects/CMF/IR/CMF.h"
 #include "mlir/IR/PatternMatch.h"
@@ -35,9 +36,7 @@ void addIntoNorm(RewriterBase& rewriter, cmf::AddOp add) {
     auto norm = dyn_cast<cmf::RmsNormOp>(user);
     if (!norm || !norm.getWeight() || norm.getGroup() || norm->getBlock() != add->getBlock())
       continue;
-    Operation* weight = norm.getWeight().getDefiningOp();
-    if (weight && weight->getBlock() == add->getBlock() && add->isBeforeInBlock(weight))
-      rewriter.moveOpBefore(weight, add);
+    hoistWeight(rewriter, norm.getWeight(), add);
     rewriter.setInsertionPoint(add);
     auto fused = rewriter.create<cmf::AddRmsNormOp>(norm.getLoc(), add.getA(), add.getB(), norm.getWeight(),
                                                     norm.getEpsAttr(), norm.getUnitOffsetAttr());

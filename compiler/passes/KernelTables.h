@@ -21,6 +21,9 @@ public:
   /// The f32 entry of a vector whose values get `add` added.
   mlir::FlatSymbolRefAttr vector(cmf::WeightOp weight, float add = 0.0f);
   mlir::FlatSymbolRefAttr rope(cmf::RopeAttr rope);
+  /// Says that `weight`, which has no source, is mixed of `parts`: of each the index of its skill, -1 for the model's
+  /// own.
+  void setBlend(cmf::WeightOp weight, llvm::ArrayRef<std::pair<int64_t, cmf::WeightOp>> parts);
   /// A cache of its own for the layer of `attention`.
   mlir::FlatSymbolRefAttr cache(cmf::AttentionOp attention);
   /// The entry of a recurrent operation's state.
@@ -34,6 +37,9 @@ private:
   llvm::DenseMap<std::pair<mlir::Operation*, uint32_t>, mlir::FlatSymbolRefAttr>
       weights_; // by weight op and bits of `add`
   llvm::DenseMap<mlir::Attribute, mlir::FlatSymbolRefAttr> ropes_;
+  llvm::DenseMap<mlir::Operation*, llvm::SmallVector<std::pair<int64_t, cmf::WeightOp>>> blends_;
+  llvm::DenseMap<mlir::Operation*, mlir::FlatSymbolRefAttr> caches_;
+  llvm::DenseMap<int64_t, mlir::FlatSymbolRefAttr> states_; ///< by state number
   llvm::StringSet<> names_;
 };
 

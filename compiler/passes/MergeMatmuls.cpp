@@ -43,11 +43,8 @@ void mergeProducts(RewriterBase& rewriter, ArrayRef<FusedMatmulOp> products) {
     biases.push_back(product.getBiasOf(0));
     locations.push_back(product.getLoc());
   }
-  for (Value operand : llvm::concat<Value>(weights, biases)) {
-    Operation* definition = operand ? operand.getDefiningOp() : nullptr;
-    if (definition && definition->getBlock() == earliest->getBlock() && earliest->isBeforeInBlock(definition))
-      rewriter.moveOpBefore(definition, earliest);
-  }
+  for (Value operand : llvm::concat<Value>(weights, biases))
+    hoistWeight(rewriter, operand, earliest);
 
   rewriter.setInsertionPoint(earliest);
   FusedMatmulOp first = products[0];
@@ -55,6 +52,15 @@ void mergeProducts(RewriterBase& rewriter, ArrayRef<FusedMatmulOp> products) {
                                                first.getArmAttr());
   for (auto [product, part] : llvm::zip_equal(products, merged.getParts()))
     rewriter.replaceOp(product, part);
+}
+
+void hoistWeight(RewriterBase& rewriter, Value weight, Operation* before) {
+  Operation* definition = weight ? weight.getDefiningOp() : nullptr;
+  if (!definition || definition->getBlock() != before->getBlock() || !before->isBeforeInBlock(definition))
+    return;
+  for (Value part : definition->getOperands())
+    hoistWeight(rewriter, part, before);
+  rewriter.moveOpBefore(definition, before);
 }
 
 } // namespace cortiq::compiler

@@ -18,4 +18,8 @@ bool shareInput(llvm::ArrayRef<cmf::FusedMatmulOp> products);
 /// where the first of them in the block stood; the weights it reads move before it.
 void mergeProducts(mlir::RewriterBase& rewriter, llvm::ArrayRef<cmf::FusedMatmulOp> products);
 
+/// Brings what defines a weight operand (a cmf.weight, or a cmf.overlay with its weights) in front of `before`, where
+/// it stands behind it in the same block. Null values stay.
+void hoistWeight(mlir::RewriterBase& rewriter, mlir::Value weight, mlir::Operation* before);
+
 } // namespace cortiq::compiler

@@ -17,6 +17,19 @@ def CmfVerifyModel : Pass<"cmf-verify-model", "::mlir::ModuleOp"> {
   }];
 }
 
+def CmfFixTask : Pass<"cmf-fix-task", "::mlir::ModuleOp"> {
+  let summary = "makes one task mask part of the model";
+  let description = [{
+    Input: a model with `cmf.overlay_catalog`, `cmf.mask` attributes and `cmf.layer_gate`, unfused. Output: the same under
+    the mask named `task`, which no longer is a choice. Layers that it skips are gone; of gate and up, and of queries,
+    keys and values, only rows that count stay (`picks` of `#cmf.rows`), and `cmf.place` brings their results back to the
+    width of the product behind them, whose own columns stay. Closed experts' weights are gone; their choice still asks the
+    mask, which therefore stays in the catalog. Without a task nothing changes.
+  }];
+  let options = [Option<"task", "task", "std::string", "\"\"", "name of the mask">];
+  let dependentDialects = ["::cortiq::cmf::CMFDialect"];
+}
+
 def CmfFuseDequantMatmul : Pass<"cmf-fuse-dequant-matmul", "::mlir::ModuleOp"> {
   let summary = "brings decoding, product and bias of a linear layer together";
   let description = [{

@@ -7,6 +7,7 @@ namespace cortiq::compiler {
 
 void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions& options) {
   passes.addPass(createCmfVerifyModel());
+  passes.addPass(createCmfFixTask(CmfFixTaskOptions{options.task}));
   passes.addPass(createCmfFuseDequantMatmul());
   passes.addPass(createCmfFuseMoe());
   passes.addPass(createCmfFuseNormResidual());

@@ -11,6 +11,7 @@ namespace cortiq::compiler {
 struct GraphPipelineOptions {
   std::string target;
   std::string numerics = "fast";
+  std::string task = ""; ///< the task mask to make part of the model
 };
 void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions& options);
 

@@ -33,6 +33,15 @@ Status parse_hex(std::string_view hex, const std::string& what, std::array<uint8
   return {};
 }
 
+template <size_t N>
+std::string to_hex(const std::array<uint8_t, N>& bytes) {
+  std::string out;
+  for (const uint8_t byte : bytes)
+    for (const int digit : {byte >> 4, byte & 15})
+      out += "0123456789abcdef"[digit];
+  return out;
+}
+
 } // namespace
 
 StatusOr<SignerKey> parse_signer_key(std::string_view hex, const std::string& what) {
@@ -42,11 +51,7 @@ StatusOr<SignerKey> parse_signer_key(std::string_view hex, const std::string& wh
 }
 
 std::string signer_key_hex(const SignerKey& key) {
-  std::string out;
-  for (const uint8_t byte : key)
-    for (const int digit : {byte >> 4, byte & 15})
-      out += "0123456789abcdef"[digit];
-  return out;
+  return to_hex(key);
 }
 
 std::string cmf_signature_path(const std::string& path) {
@@ -84,6 +89,26 @@ StatusOr<std::optional<CmfSignature>> read_cmf_signature(const std::string& path
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   CORTIQ_ASSIGN_OR_RETURN(CmfSignature signature, parse_cmf_signature(text, quote(sidecar)));
   return std::optional<CmfSignature>(signature);
+}
+
+StatusOr<CmfSignature> sign_cmf(std::span<const uint8_t> bytes, const SignerKey& seed) {
+  if (sodium_init() < 0)
+    return internal_error("the cryptographic library cannot start");
+  CmfSignature out;
+  std::array<uint8_t, crypto_sign_SECRETKEYBYTES> secret;
+  crypto_sign_seed_keypair(out.key.data(), secret.data(), seed.data());
+  crypto_hash_sha256(out.sha256.data(), bytes.data(), bytes.size());
+  crypto_sign_detached(out.signature.data(), nullptr, out.sha256.data(), out.sha256.size(), secret.data());
+  sodium_memzero(secret.data(), secret.size());
+  return out;
+}
+
+std::string cmf_signature_json(const CmfSignature& signature) {
+  const Json object = {{"alg", kAlgorithm},
+                       {"pubkey", to_hex(signature.key)},
+                       {"sha256", to_hex(signature.sha256)},
+                       {"sig", to_hex(signature.signature)}};
+  return object.dump(2) + "\n";
 }
 
 Status verify_cmf_signature(const CmfSignature& signature, std::span<const uint8_t> bytes,

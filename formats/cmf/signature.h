@@ -38,6 +38,12 @@ StatusOr<CmfSignature> parse_cmf_signature(std::string_view json, const std::str
 /// Reads the sidecar of `path`; empty when there is none, which is no failure.
 StatusOr<std::optional<CmfSignature>> read_cmf_signature(const std::string& path);
 
+/// Signs `bytes`, the whole content of a file, with the key pair that follows from `seed`.
+StatusOr<CmfSignature> sign_cmf(std::span<const uint8_t> bytes, const SignerKey& seed);
+
+/// The text of a sidecar.
+std::string cmf_signature_json(const CmfSignature& signature);
+
 /// Holds `bytes`, the whole content of a file that was mapped, against `signature` and, where given, the key that has
 /// to be the signer's. The failure says which of the three does not fit.
 Status verify_cmf_signature(const CmfSignature& signature, std::span<const uint8_t> bytes,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/cli/output.h"
+#include "runtime/cli/overlay.h"
 #include "runtime/generate/generate.h"
 #include "runtime/text/chat_template.h"
 
@@ -21,6 +22,35 @@ public:
   Conversation(const RunOptions& options, Loaded& loaded) : options_(options), loaded_(loaded) {
     if (!options.system.empty())
       messages_.push_back({{"role", "system"}, {"content", options.system}});
+  }
+
+  /// Obeys "/skill ID", "/blend ID:W,…" or "/task NAME". What the engine holds was computed under the former selection,
+  /// so the next turn runs the whole conversation again.
+  Status command(const std::string& line) {
+    const size_t space = line.find(' ');
+    const std::string word = line.substr(1, space == line.npos ? line.npos : space - 1);
+    const std::string value = space == line.npos ? "" : line.substr(space + 1);
+    RunOptions changed = options_;
+    if (word == "skill" || word == "blend") {
+      changed.skill = word == "skill" ? value : "";
+      changed.blend = word == "blend" ? value : "";
+    } else {
+      changed.task = value;
+    }
+    if (changed.skill != "auto")
+      CORTIQ_RETURN_IF_ERROR(apply_overlay(changed, {}, loaded_));
+    options_ = std::move(changed);
+    settled_ = options_.skill != "auto";
+    held_.clear();
+    if (settled_)
+      std::fprintf(stderr, "(%s)\n", formats::describe_selection(loaded_.engine->overlay(), loaded_.selection).c_str());
+    return {};
+  }
+  static bool is_command(const std::string& line) {
+    for (const char* word : {"/skill", "/blend", "/task"})
+      if (line == word || line.starts_with(std::string(word) + " "))
+        return true;
+    return false;
   }
 
   /// Sends one message and prints the answer. After a failure the conversation is as before.
@@ -56,6 +86,12 @@ private:
     if (ids.size() > loaded_.engine->max_context())
       return invalid("the conversation has " + std::to_string(ids.size()) + " tokens, the context holds " +
                      std::to_string(loaded_.engine->max_context()) + "; begin a new one");
+    if (!settled_) {
+      // The choice of --skill auto reads the prompt, which leaves the engine empty.
+      CORTIQ_RETURN_IF_ERROR(apply_overlay(options_, ids, loaded_));
+      settled_ = true;
+      held_.clear();
+    }
     // What the engine holds already and the new text begins with is kept; at least one token is run for its logits.
     const auto difference = std::mismatch(held_.begin(), held_.end(), ids.begin(), ids.end());
     size_t kept = static_cast<size_t>(difference.first - held_.begin());
@@ -85,8 +121,9 @@ private:
     return printer.text();
   }
 
-  const RunOptions& options_;
+  RunOptions options_;
   Loaded& loaded_;
+  bool settled_ = false; ///< the overlay that the options ask for is in force
   Json messages_ = Json::array();
   std::vector<uint32_t> held_; // ids whose keys and values the engine holds
 };
@@ -108,6 +145,12 @@ Status run_chat(const RunOptions& options, Loaded& loaded) {
       break;
     if (line.empty())
       continue;
+    if (Conversation::is_command(line)) {
+      // A slip of the pen does not end the conversation.
+      if (const Status status = conversation.command(line); !status.ok())
+        std::fprintf(stderr, "(%s)\n", status.message().c_str());
+      continue;
+    }
     CORTIQ_RETURN_IF_ERROR(conversation.say(line));
   }
   if (terminal)

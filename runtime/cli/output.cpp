@@ -6,6 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "runtime/cli/overlay.h"
+
 namespace cortiq::runtime::cli {
 
 Status print(std::string_view text) {
@@ -69,11 +71,15 @@ Status print_json(const Generated& result, const std::string& text, const Loaded
                     {"decode_ms", result.decode_seconds * 1e3},
                     {"prefill_tokens_per_second", prefill_speed(result)},
                     {"decode_tokens_per_second", decode_speed(result)}};
+  if (!loaded.engine->overlay().empty())
+    out["overlay"] = nlohmann::ordered_json::parse(overlay_json(loaded));
   return print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 void print_stats(const Generated& result, const Loaded& loaded) {
   std::fprintf(stderr, "%s\n", loaded.description.c_str());
+  if (const formats::OverlayCatalog& overlay = loaded.engine->overlay(); !overlay.empty())
+    std::fprintf(stderr, "%s\n", formats::describe_selection(overlay, loaded.selection).c_str());
   std::fprintf(stderr, "load %.1f ms; prompt %llu tokens in %.1f ms (%.1f tokens/s); first token after %.1f ms\n",
                loaded.load_seconds * 1e3, static_cast<unsigned long long>(result.prompt_tokens),
                result.prefill_seconds * 1e3, prefill_speed(result), result.first_token_seconds * 1e3);

@@ -6,6 +6,7 @@
 #include "formats/atomic_file.h"
 #include "runtime/cli/chat.h"
 #include "runtime/cli/output.h"
+#include "runtime/cli/overlay.h"
 #include "runtime/generate/generate.h"
 
 namespace cortiq::runtime::cli {
@@ -36,6 +37,7 @@ Status write_logits(const std::string& path, Engine& engine, std::span<const uin
 Status run_prompt(const RunOptions& options, Loaded& loaded) {
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint32_t> prompt, prompt_ids(options, loaded));
   CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.logits));
+  CORTIQ_RETURN_IF_ERROR(apply_overlay(options, prompt, loaded));
   if (!options.logits.empty())
     CORTIQ_RETURN_IF_ERROR(write_logits(options.logits, *loaded.engine, prompt));
   Generated result;

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/overlay/routing.h"
+#include "formats/overlay/selection.h"
 #include "formats/status.h"
 #include "runtime/cli/run_options.h"
 #include "runtime/engine.h"
@@ -24,6 +26,8 @@ struct Loaded {
   uint32_t token_count = 0;            ///< ids that have a text; 0 = all of the vocabulary
   std::string description;             ///< one line for --stats: what runs, with which threads and cache
   double load_seconds = 0;
+  formats::OverlaySelection selection;     ///< what the engine has in force
+  std::optional<formats::Routing> routing; ///< of --skill auto
   /// Lines for --verbose after the work; may be empty.
   std::function<std::vector<std::string>()> report;
 };

@@ -86,6 +86,15 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->group(generation);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token")->group(generation);
 
+  const std::string overlay = "Skills and tasks";
+  app.add_option("--skill", o.skill, "skill to use: its id, none, or auto: the one that the prompt is nearest to")
+      ->type_name("ID")
+      ->group(overlay);
+  app.add_option("--blend", o.blend, "mix skills by weight: story:0.7,code:0.3")->type_name("ID:W,...")->group(overlay);
+  app.add_option("--task", o.task, "task mask to apply, or none (default: the skill's, else the model's)")
+      ->type_name("NAME")
+      ->group(overlay);
+
   const std::string output = "Output";
   app.add_flag("--json", o.json, "print one JSON object: tokens, text, finish_reason, usage, timings")->group(output);
   app.add_option("--logits", o.logits,
@@ -156,6 +165,8 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, status.message());
   if (o.file.empty() && !o.doctor)
     return refuse(program, "it needs a FILE to run; see --help");
+  if (!o.skill.empty() && !o.blend.empty())
+    return refuse(program, "--skill and --blend exclude each other");
   if (o.prompt && o.tokens)
     return refuse(program, "-p and --tokens exclude each other");
   if (o.chat && o.tokens)

@@ -22,6 +22,10 @@ struct RunOptions {
   std::optional<uint64_t> max_tokens; ///< -n
   bool ignore_eos = false;
   sampling::SamplingOptions sampling;
+  // What is in force of the model's skills and masks; empty: nothing was said.
+  std::string skill; ///< an id, "none" or "auto"
+  std::string blend; ///< "story:0.7,code:0.3"
+  std::string task;  ///< a mask's name or "none"
   // How to show it.
   bool json = false;
   std::string logits; ///< file that receives the prompt's logits

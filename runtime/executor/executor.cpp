@@ -6,6 +6,7 @@
 
 #include "runtime/cpu/limits.h"
 #include "runtime/executor/futex.h"
+#include "runtime/overlay/overlay.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -38,18 +39,33 @@ uint64_t now_ns() {
           .count());
 }
 
-uint64_t count_calls(const ResolvedProgram& program) {
-  uint64_t calls = 0;
-  for (const Stage& stage : program.stages)
-    calls += stage.calls.size();
-  return calls;
+/// Calls `use` with every call of `stage` that runs under `overlay`.
+template <class Use>
+void for_active_calls(const Stage& stage, const OverlayState* overlay, Use use) {
+  size_t next = 0;
+  for (const OverlayPoint& point : stage.points) {
+    for (; next < point.first; ++next)
+      use(*stage.calls[next]);
+    const CallList* chosen = overlay ? overlay->chosen[point.number] : nullptr;
+    if (!chosen)
+      continue;
+    for (const auto& call : *chosen)
+      use(*call);
+    next += point.count;
+  }
+  for (; next < stage.calls.size(); ++next)
+    use(*stage.calls[next]);
+}
+
+bool skipped(const Call& call, const OverlayState* overlay) {
+  return call.gate && overlay && overlay->mask && !overlay->mask->gate(*call.gate);
 }
 
 } // namespace
 
 Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile)
     : program_(program), profile_(profile), cursors_(new Cursor[program.stages.size()]), phase_(program.stages.size()),
-      times_(count_calls(program)), steps_(times_.size()) {
+      times_(program.call_count), steps_(times_.size()) {
   threads = std::max(1u, threads);
   spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : kSpins;
   scratch_each_ = (program.scratch_bytes + 127) / 64 * 64;
@@ -73,32 +89,34 @@ Executor::~Executor() {
     thread.join();
 }
 
-void Executor::plan(uint64_t count, uint64_t head_first, uint64_t head_count) {
-  if (count == planned_count_ && head_first == planned_first_ && head_count == planned_heads_)
+void Executor::plan(const OverlayState* overlay, uint64_t count, uint64_t head_first, uint64_t head_count) {
+  if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
+      head_count == planned_heads_)
     return;
+  planned_overlay_ = overlay;
   planned_count_ = count;
   planned_first_ = head_first;
   planned_heads_ = head_count;
   calls_.clear();
   stages_.clear();
-  uint64_t index = 0;
   for (const Stage& stage : program_.stages) {
     const StepShape shape = stage.head ? StepShape{head_first, head_count, threads()} : StepShape{0, count, threads()};
-    StagePlan plan{static_cast<uint32_t>(calls_.size()), static_cast<uint32_t>(stage.calls.size()), 0, 1};
-    for (const auto& call : stage.calls) {
-      calls_.push_back({call.get(), shape, plan.items, index++});
-      plan.items += shape.count == 0 ? 0 : call->items(shape);
-    }
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, 1};
+    for_active_calls(stage, overlay, [&](const Call& call) {
+      calls_.push_back({&call, shape, plan.items});
+      ++plan.calls;
+      plan.items += shape.count == 0 ? 0 : call.items(shape);
+    });
     plan.block = std::max<uint64_t>(1, plan.items / (kBlocksPerWorker * threads()));
     stages_.push_back(plan);
   }
 }
 
 void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
-  plan(count, head_first, head_count);
+  plan(context.overlay, count, head_first, head_count);
   if (profile_)
-    for (uint64_t& steps : steps_)
-      ++steps;
+    for (const CallPlan& call : calls_)
+      ++steps_[call.call->number];
   context_ = &context;
   if (others_.empty()) {
     for (const StagePlan& stage : stages_)
@@ -203,18 +221,26 @@ void Executor::run_items(const StagePlan& stage, uint64_t begin, uint64_t end, u
     if (begin >= last)
       continue;
     const uint64_t start = profile_ ? now_ns() : 0;
-    plan.call->run(*context_, plan.shape, begin - plan.first_item, last - plan.first_item, scratch);
+    if (!skipped(*plan.call, context_->overlay))
+      plan.call->run(*context_, plan.shape, begin - plan.first_item, last - plan.first_item, scratch);
     if (profile_)
-      times_[plan.index].fetch_add(now_ns() - start, std::memory_order_relaxed);
+      times_[plan.call->number].fetch_add(now_ns() - start, std::memory_order_relaxed);
     begin = last;
   }
 }
 
 std::vector<Executor::CallProfile> Executor::profile() const {
   std::vector<CallProfile> out;
-  for (const Stage& stage : program_.stages)
-    for (const auto& call : stage.calls)
-      out.push_back({call.get(), times_[out.size()].load(std::memory_order_relaxed), steps_[out.size()]});
+  auto add = [&](const CallList& calls) {
+    for (const auto& call : calls)
+      out.push_back({call.get(), times_[call->number].load(std::memory_order_relaxed), steps_[call->number]});
+  };
+  for (const Stage& stage : program_.stages) {
+    add(stage.calls);
+    for (const OverlayPoint& point : stage.points)
+      for (const OverlayPoint::Alternative& alternative : point.alternatives)
+        add(alternative.calls);
+  }
   return out;
 }
 

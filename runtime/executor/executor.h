@@ -45,7 +45,6 @@ private:
     const Call* call;
     StepShape shape;
     uint64_t first_item; ///< in the stage's numbering
-    uint64_t index;      ///< over the program
   };
   struct StagePlan {
     uint32_t first_call, calls;
@@ -61,7 +60,7 @@ private:
     alignas(64) std::atomic<uint64_t> finished{0};
   };
 
-  void plan(uint64_t count, uint64_t head_first, uint64_t head_count);
+  void plan(const OverlayState* overlay, uint64_t count, uint64_t head_first, uint64_t head_count);
   void worker(unsigned index);
   void open_cursors(uint64_t step);
   uint64_t wait_for_change(uint64_t phase, unsigned spins);
@@ -82,6 +81,7 @@ private:
 
   std::vector<CallPlan> calls_;
   std::vector<StagePlan> stages_;
+  const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
   uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0;
   std::unique_ptr<Cursor[]> cursors_;
   const StepContext* context_ = nullptr;

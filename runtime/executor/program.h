@@ -6,13 +6,19 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+namespace cortiq::artifact {
+struct Call;
+} // namespace cortiq::artifact
+
 namespace cortiq::runtime {
 
-class ExpertStep; // runtime/experts
+class ExpertStep;    // runtime/experts
+struct OverlayState; // runtime/overlay
 
 /// A buffer of the arena. Token t's value stands at arena + offset + t * stride.
 struct SlotRef {
@@ -62,6 +68,18 @@ struct StepContext {
   std::span<float* const> states; ///< what recurrent operations carry from token to token
   /// Of a model whose experts are not all in memory; null = all are where the artifact is mapped.
   ExpertStep* experts = nullptr;
+  /// What is in force of the model's overlay; null = nothing to choose from.
+  const OverlayState* overlay = nullptr;
+  /// Sums of residual rows, by tap; null = nobody asks for them.
+  double* const* taps = nullptr;
+};
+
+/// Bits of a task mask that cut the columns of a call's result: column c has bit first + c / group of the layer's row;
+/// group 0: bit `first` decides for all.
+struct MaskBits {
+  enum class Kind { kNone, kNeurons, kHeads, kExperts };
+  Kind kind = Kind::kNone; ///< experts are not columns: their choice asks for each bit itself
+  uint64_t layer = 0, first = 0, group = 0;
 };
 
 /// Tokens of the batch that a call works on, and how the work is to be cut.
@@ -89,12 +107,38 @@ public:
   virtual void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
                    uint8_t* scratch) const = 0;
   virtual uint64_t scratch_bytes() const { return 0; }
+
+  // Set by the loader.
+  MaskBits mask;
+  std::optional<uint32_t> gate; ///< layer with whose gate the call is skipped
+  uint32_t number = 0;          ///< among all calls of the program, alternatives included
+};
+
+using CallList = std::vector<std::unique_ptr<Call>>;
+
+/// A place in a stage whose calls depend on the skill in force.
+struct OverlayPoint {
+  struct Alternative {
+    uint32_t skill = 0;
+    CallList calls;
+  };
+  uint32_t number = 0;           ///< among all points of the program
+  uint32_t first = 0, count = 0; ///< the stage's own calls, which alternatives replace; there may be none
+  std::vector<Alternative> alternatives;
+  const artifact::Call* blend = nullptr; ///< what runs under a blend, once its weights are mixed; null = nothing else
 };
 
 struct Stage {
-  std::vector<std::unique_ptr<Call>> calls;
+  CallList calls;
+  std::vector<OverlayPoint> points; ///< ascending by `first`
   bool head = false;
   std::string name;
+};
+
+/// A layer behind which the residual stream can be read.
+struct ResidualTap {
+  uint32_t layer = 0;
+  uint64_t elements = 0;
 };
 
 struct ResolvedProgram {
@@ -108,6 +152,9 @@ struct ResolvedProgram {
   uint64_t max_batch = 0;
   uint64_t embedding_rows = 0; ///< ids below it are legal; 0 = the program has no embedding
   uint64_t scratch_bytes = 0;  ///< the largest of its calls
+  uint32_t call_count = 0;     ///< alternatives included
+  uint32_t point_count = 0;    ///< overlay points
+  std::vector<ResidualTap> taps;
 };
 
 } // namespace cortiq::runtime

@@ -18,6 +18,7 @@
 #include "runtime/loader/resolver.h"
 #include "runtime/loader/symbols.h"
 #include "runtime/ops/op.h"
+#include "runtime/overlay/overlay.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -81,6 +82,13 @@ StatusOr<WeightRef> check_weight(const artifact::Weight& entry) {
   const auto bytes = formats::packed_bytes(*out.codec, out.layout, out.rows, out.cols);
   if (!bytes.ok())
     return bytes.status().with_prefix(name);
+  if (entry.blend() && entry.blend()->size() != 0) {
+    out.mixed = true;
+    if (out.codec->id != formats::CodecId::kF32 || entry.bytes() != 0)
+      return invalid(name + " is mixed at run time, and so can only be f32 without bytes");
+    CORTIQ_RETURN_IF_ERROR(address_rows(out).with_prefix(name));
+    return out;
+  }
   // What a payload of variable size says of itself is checked where its bytes are known.
   const bool fits = out.codec->variable_size ? entry.bytes() >= *bytes : entry.bytes() == *bytes;
   if (!fits || entry.offset() % 64 != 0)
@@ -106,6 +114,24 @@ StatusOr<uint64_t> check_weights(const artifact::Manifest& manifest, std::vector
   return end;
 }
 
+/// The parts of mixed weights: stored ones of their shape, the model's own among them.
+Status check_mixed(std::span<const WeightRef> weights) {
+  for (const WeightRef& weight : weights) {
+    if (!weight.mixed)
+      continue;
+    bool own = false;
+    for (const artifact::BlendPart* part : *weight.entry->blend()) {
+      own = own || part->skill() == kNoIndex;
+      if (part->weight() >= weights.size() || weights[part->weight()].mixed ||
+          weights[part->weight()].rows != weight.rows || weights[part->weight()].cols != weight.cols)
+        return invalid("weight " + quote(weight.entry->name()->string_view()) + " is mixed of others than its like");
+    }
+    if (!own)
+      return invalid("weight " + quote(weight.entry->name()->string_view()) + " is mixed without the model's own");
+  }
+  return {};
+}
+
 Status fill_weights(std::span<WeightRef> weights, std::span<uint8_t> memory, uint64_t seed, unsigned threads) {
   std::atomic<size_t> cursor{0};
   std::mutex mutex;
@@ -113,6 +139,8 @@ Status fill_weights(std::span<WeightRef> weights, std::span<uint8_t> memory, uin
   auto work = [&] {
     for (size_t i; (i = cursor.fetch_add(1)) < weights.size();) {
       const WeightRef& w = weights[i];
+      if (w.mixed)
+        continue;
       Status status = formats::fill_random(*w.codec, w.layout, w.rows, w.cols, seed + i,
                                            memory.subspan(w.entry->offset(), w.entry->bytes()));
       if (std::lock_guard lock(mutex); !status.ok() && failure.ok())
@@ -155,6 +183,7 @@ Status check_weight_hashes(const artifact::Manifest& manifest, std::span<const u
 /// Gives every weight its bytes: from the file, or from memory that is filled here.
 Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, const ArtifactLoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t needed, check_weights(*artifact.manifest, weights));
+  CORTIQ_RETURN_IF_ERROR(check_mixed(weights));
   std::span<const uint8_t> section = artifact.file.section(ArtifactSection::kWeights);
   if (!artifact.manifest->weights_embedded()) {
     if (!options.fill_seed)
@@ -257,8 +286,9 @@ Status check_tables(const artifact::Program& program, ProgramFacts& facts) {
   return {};
 }
 
-Status resolve_stages(const artifact::Program& program, const Resolver& resolver, ProgramFacts& facts,
-                      std::vector<Stage>& out) {
+Status resolve_stages(const artifact::Program& program, const Resolver& resolver, ProgramFacts& facts, size_t skills,
+                      ResolvedProgram& resolved) {
+  std::vector<Stage>& out = resolved.stages;
   if (program.stages()->size() == 0 || program.stages()->size() > kMaxStages)
     return invalid("its program has " + std::to_string(program.stages()->size()) + " stages");
   bool head = false;
@@ -269,16 +299,10 @@ Status resolve_stages(const artifact::Program& program, const Resolver& resolver
     if (head && !stage.head)
       return invalid("stage " + quote(stage.name) + " stands behind the head");
     head = stage.head;
-    for (const artifact::Call* call : *entry->calls()) {
-      const auto rows = op_table();
-      const auto row = std::find_if(rows.begin(), rows.end(), [&](const OpRow& r) { return r.op == call->op_type(); });
-      if (row == rows.end())
-        return unsupported("stage " + quote(stage.name) + " has operation " +
-                           std::to_string(static_cast<int>(call->op_type())) + ", which this version does not know");
+    for (const artifact::Call* call : *entry->calls())
       CORTIQ_RETURN_IF_ERROR(
-          row->resolve(*call, resolver, facts, stage.calls).with_prefix("stage " + quote(stage.name)));
-    }
-    if (stage.calls.empty())
+          resolve_call(*call, resolver, facts, skills, resolved, stage).with_prefix("stage " + quote(stage.name)));
+    if (stage.calls.empty() && stage.points.empty())
       return invalid("stage " + quote(stage.name) + " has no calls");
     out.push_back(std::move(stage));
   }
@@ -354,30 +378,30 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   if (manifest.max_batch() == 0 || manifest.max_batch() > kMaxBatch || manifest.max_context() == 0 ||
       manifest.max_context() > kMaxContext || manifest.vocab() == 0)
     return invalid("its manifest has an impossible batch, context or vocabulary");
-  Resolver resolver;
+  CORTIQ_ASSIGN_OR_RETURN(artifact.overlay, read_overlay_catalog(manifest));
+  Resolver& resolver = artifact.resolver;
   resolver.program = &program;
   resolver.max_batch = manifest.max_batch();
-  ProgramFacts facts;
+  ProgramFacts& facts = artifact.facts;
   CORTIQ_RETURN_IF_ERROR(place_weights(artifact, resolver.weights, options));
   CORTIQ_RETURN_IF_ERROR(check_kernels(artifact, resolver.kernels));
   CORTIQ_RETURN_IF_ERROR(check_buffers(program, resolver.max_batch, resolver.slots));
   CORTIQ_RETURN_IF_ERROR(check_tables(program, facts));
   ResolvedProgram& out = artifact.program;
-  CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, out.stages));
+  CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out));
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
   CORTIQ_RETURN_IF_ERROR(divide_memory(artifact, path, options, facts));
   out.input = resolver.slots[0];
   if (resolver.kind(0) != artifact::BufferKind::F32)
     out.input.present = false;
-  out.kv_layers = std::move(facts.kv_layers);
-  out.rope_tables = std::move(facts.rope_tables);
-  out.states = std::move(facts.states);
+  out.kv_layers = facts.kv_layers;
+  out.rope_tables = facts.rope_tables;
+  out.states = facts.states;
+  out.taps = facts.taps;
   out.embedding_rows = facts.embedding_rows;
   out.max_batch = resolver.max_batch;
   out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch;
-  for (const Stage& stage : out.stages)
-    for (const auto& call : stage.calls)
-      out.scratch_bytes = std::max(out.scratch_bytes, call->scratch_bytes());
+  number_calls(out);
   return {};
 }
 
@@ -407,8 +431,7 @@ Status load_into(LoadedArtifact& artifact, const std::string& path, const Artifa
 
 StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(MappedArtifact file, MappedArtifact::open(path));
-  auto out =
-      std::make_unique<LoadedArtifact>(LoadedArtifact{std::move(file), {}, nullptr, nullptr, {}, nullptr, nullptr});
+  auto out = std::make_unique<LoadedArtifact>(LoadedArtifact{.file = std::move(file)});
   if (Status status = load_into(*out, path, options); !status.ok())
     return status.with_prefix(quote(path));
   return out;

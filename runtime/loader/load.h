@@ -9,11 +9,14 @@
 #include <string>
 
 #include "formats/artifact/artifact_generated.h"
+#include "formats/overlay/catalog.h"
 #include "formats/status.h"
 #include "runtime/executor/program.h"
 #include "runtime/experts/expert_store.h"
 #include "runtime/experts/memory_budget.h"
 #include "runtime/loader/mapped_artifact.h"
+#include "runtime/loader/resolver.h"
+#include "runtime/ops/op.h"
 
 namespace cortiq::runtime {
 
@@ -36,13 +39,17 @@ private:
 /// Everything that a model keeps of its artifact.
 struct LoadedArtifact {
   MappedArtifact file;
-  FilledWeights filled;
+  FilledWeights filled = {};
   const artifact::Manifest* manifest = nullptr; ///< inside `file`, verified
   const artifact::Program* program_table = nullptr;
-  ResolvedProgram program;
+  ResolvedProgram program = {};
   // With a budget: who holds which part of it, and the experts that are in memory (null: the model has none).
-  std::unique_ptr<ExpertStore> experts;
-  std::unique_ptr<MemoryBudget> memory;
+  std::unique_ptr<ExpertStore> experts = nullptr;
+  std::unique_ptr<MemoryBudget> memory = nullptr;
+  // What a change of the overlay needs again.
+  formats::OverlayCatalog overlay = {};
+  Resolver resolver = {};
+  ProgramFacts facts = {};
 };
 
 struct ArtifactLoadOptions {

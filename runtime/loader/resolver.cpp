@@ -62,7 +62,13 @@ bool Resolver::is_q8(uint32_t index) const {
 StatusOr<WeightRef> Resolver::weight(uint32_t index, const char* what) const {
   if (index >= weights.size())
     return bad(what, "there is no weight " + std::to_string(index));
-  return weights[index];
+  WeightRef out = weights[index];
+  if (out.mixed) {
+    if (!mix)
+      return bad(what, "weight " + std::to_string(index) + " is there under a blend only");
+    CORTIQ_ASSIGN_OR_RETURN(out.bytes, mix(index));
+  }
+  return out;
 }
 
 StatusOr<const float*> Resolver::vector(uint32_t index, uint64_t elements, const char* what) const {

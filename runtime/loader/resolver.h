@@ -4,6 +4,7 @@
 // takes its references from here, so that no unchecked number reaches a call.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct WeightRef {
   uint64_t rows = 0, cols = 0;
   std::span<const uint8_t> bytes;
   uint64_t tensor_bytes = 0; ///< tensor part in front of the row groups
+  bool mixed = false;        ///< of others, at run time: there are no bytes in the artifact
   uint64_t row_bytes = 0;    ///< a group of R rows has R * row_bytes; 0 when rows are not addressable
 };
 
@@ -42,6 +44,9 @@ public:
   std::vector<WeightRef> weights;
   std::vector<KernelRef> kernels;
   std::vector<SlotRef> slots;
+  /// Gives the bytes of a weight that is mixed at run time. Without it such weights are refused: only what runs under a
+  /// blend may name them.
+  std::function<StatusOr<std::span<const uint8_t>>(uint32_t index)> mix;
 
   /// A slot of f32 values; fails when absent, of another kind or without `elements` elements. `what` names the use.
   StatusOr<SlotRef> f32_slot(uint32_t index, uint64_t elements, const char* what) const;

@@ -10,6 +10,7 @@
 
 #include "formats/checked_math.h"
 #include "runtime/ops/op.h"
+#include "runtime/overlay/overlay.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/attention.cpp"
@@ -315,8 +316,9 @@ private:
     for (uint64_t done = 0; done < count; done += std::min(count, group()))
       attend(step, first, last, head + done, std::min(count, group()), rows, acc, results + done * kv.v_dim, width);
     for (uint64_t token = first; token < last; ++token) {
-      const float* result = results + (token - first) * width;
+      float* result = results + (token - first) * width;
       const uint64_t column = head * kv.v_dim;
+      cut_columns(step, mask, result, column, width);
       if (out.present) {
         float* row = out.f32(step.arena, token);
         std::memcpy(row + column, result, width * sizeof(float));

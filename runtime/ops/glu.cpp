@@ -4,6 +4,7 @@
 
 #include "formats/checked_math.h"
 #include "runtime/ops/op.h"
+#include "runtime/overlay/overlay.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/glu.cpp"
@@ -53,6 +54,7 @@ public:
       HWY_DYNAMIC_DISPATCH(GluRange)
       (gate.f32(step.arena, token) + first, up.present ? up.f32(step.arena, token) + first : nullptr, count, activation,
        alpha, limit, result);
+      cut_columns(step, mask, result, first, count);
       if (act_out.present)
         HWY_DYNAMIC_DISPATCH(QuantizeGlu)
       (result, first, first + count, gate.elements, act_out.bytes(step.arena, token));

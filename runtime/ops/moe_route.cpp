@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/ops/moe.h"
+#include "runtime/overlay/overlay.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -53,7 +54,7 @@ public:
     auto* scores = reinterpret_cast<float*>(doubles + logits.elements);
     for (uint64_t token = shape.first + begin; token < shape.first + end; ++token) {
       scores_of(logits.f32(step.arena, token), logits.elements, scoring, doubles, scores);
-      choose(scores, reinterpret_cast<int32_t*>(ids.bytes(step.arena, token)), weights.f32(step.arena, token));
+      choose(step, scores, reinterpret_cast<int32_t*>(ids.bytes(step.arena, token)), weights.f32(step.arena, token));
     }
   }
 
@@ -64,7 +65,7 @@ public:
     auto* doubles = reinterpret_cast<double*>(scratch);
     auto* scores = reinterpret_cast<float*>(doubles + logits.elements);
     scores_of(values, logits.elements, scoring, doubles, scores);
-    choose(scores, chosen, scores + 2 * logits.elements + groups);
+    choose(step, scores, chosen, scores + 2 * logits.elements + groups);
   }
 
   SlotRef logits, ids, weights;
@@ -77,7 +78,7 @@ public:
 private:
   // `scores` has room behind it for the keys of the choice and for the groups' scores. A key is -inf once its expert
   // was taken or may not be; what is no number is -inf from the start, and taken last, lowest number first.
-  void choose(float* scores, int32_t* chosen, float* out) const {
+  void choose(const StepContext& step, float* scores, int32_t* chosen, float* out) const {
     const uint64_t experts = logits.elements, k = ids.elements;
     float* keys = scores + experts;
     for (uint64_t e = 0; e < experts; ++e) {
@@ -85,6 +86,11 @@ private:
       if (std::isnan(keys[e]))
         keys[e] = kLeast;
     }
+    const formats::OverlayMask* closed =
+        mask.kind == MaskBits::Kind::kExperts && step.overlay ? step.overlay->mask : nullptr;
+    for (uint64_t e = 0; closed && e < experts; ++e)
+      if (!closed->expert(mask.layer, e))
+        keys[e] = kLeast;
     if (groups > 1)
       close_groups(keys, keys + experts);
     double sum = 0, largest = -std::numeric_limits<double>::infinity();
@@ -101,6 +107,8 @@ private:
       keys[best] = kLeast;
       chosen[j] = static_cast<int32_t>(best);
       out[j] = scores[best];
+      if (closed && !closed->expert(mask.layer, best)) // none is open any more: the choice counts for nothing
+        out[j] = scoring == artifact::Scoring::SoftmaxSelected ? kLeast : 0;
       sum += out[j];
       largest = std::max<double>(largest, out[j]);
     }

@@ -16,8 +16,6 @@
 
 namespace cortiq::runtime {
 
-using CallList = std::vector<std::unique_ptr<Call>>;
-
 /// One matrix of every expert of a layer, for the store that keeps a part of them in memory.
 struct ExpertBankRef {
   uint32_t layer = 0;                            ///< among layers of experts
@@ -35,6 +33,7 @@ struct ProgramFacts {
   std::vector<ProductRef> products; ///< plain ones, by what they write
   std::vector<RouterRef> routers;   ///< one a layer of experts
   uint64_t embedding_rows = 0;      ///< smallest of the program's embeddings; 0 = none
+  std::vector<ResidualTap> taps;
 };
 
 /// Makes recurrent state `index`, which must hold the product of `extents` numbers, that of the calling operation.
@@ -56,6 +55,7 @@ Status resolve_gate(const artifact::Call& op, const Resolver& resolver, ProgramF
 Status resolve_gated_delta(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_kda(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_layer_gate(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_logits(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_matmul(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_moe_combine(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
@@ -65,9 +65,11 @@ Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, Pr
 Status resolve_moe_plan(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_place(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_quantize(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_short_conv(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_vmf_phase(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_tap(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 
 struct OpRow {
   artifact::Op op;

@@ -15,6 +15,7 @@ std::span<const OpRow> op_table() {
       {artifact::Op::GatedDeltaOp, resolve_gated_delta},
       {artifact::Op::GluOp, resolve_glu},
       {artifact::Op::KdaOp, resolve_kda},
+      {artifact::Op::LayerGateOp, resolve_layer_gate},
       {artifact::Op::LogitsOp, resolve_logits},
       {artifact::Op::MatmulOp, resolve_matmul},
       {artifact::Op::MoeCombineOp, resolve_moe_combine},
@@ -24,8 +25,10 @@ std::span<const OpRow> op_table() {
       {artifact::Op::MoePlanOp, resolve_moe_plan},
       {artifact::Op::MoeRouteOp, resolve_moe_route},
       {artifact::Op::NormOp, resolve_norm},
+      {artifact::Op::PlaceOp, resolve_place},
       {artifact::Op::QuantizeOp, resolve_quantize},
       {artifact::Op::ShortConvOp, resolve_short_conv},
+      {artifact::Op::TapOp, resolve_tap},
       {artifact::Op::VmfPhaseOp, resolve_vmf_phase},
   };
   return kTable;

@@ -1,5 +1,6 @@
 #include "runtime/cpu/limits.h"
 #include "runtime/loader/load.h"
+#include "runtime/overlay/overlay.h"
 #include "runtime/session/session.h"
 
 namespace cortiq::runtime {
@@ -53,6 +54,25 @@ StatusOr<std::shared_ptr<const Model>> Model::load(const std::string& path, cons
   model->artifact_ = *std::move(artifact);
   model->info_ = describe(*model->artifact_);
   return std::shared_ptr<const Model>(std::move(model));
+}
+
+const formats::OverlayCatalog& Model::overlay() const {
+  return artifact_->overlay;
+}
+
+StatusOr<std::shared_ptr<const OverlayState>> Model::overlay_state(const formats::OverlaySelection& selection) const {
+  if (overlay().empty())
+    return std::shared_ptr<const OverlayState>();
+  std::lock_guard lock(states_mutex_);
+  std::erase_if(states_, [](const auto& state) { return state.expired(); });
+  for (const auto& kept : states_)
+    if (auto state = kept.lock(); state && state->selection == selection)
+      return state;
+  CORTIQ_ASSIGN_OR_RETURN(
+      std::shared_ptr<const OverlayState> state,
+      make_overlay_state(artifact_->program, artifact_->resolver, artifact_->facts, overlay(), selection));
+  states_.push_back(state);
+  return state;
 }
 
 std::span<const uint8_t> Model::tokenizer() const {

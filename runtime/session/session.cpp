@@ -6,11 +6,13 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <mutex>
 
 #include "formats/checked_math.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/executor/executor.h"
 #include "runtime/loader/load.h"
+#include "runtime/overlay/overlay.h"
 #include "runtime/session/recurrent_memory.h"
 #include "runtime/session/reserved_memory.h"
 
@@ -61,6 +63,7 @@ public:
   static StatusOr<std::unique_ptr<Session>> make(std::shared_ptr<const Model> model, const SessionOptions& options) {
     std::unique_ptr<ArtifactSession> session(new ArtifactSession(std::move(model), options));
     CORTIQ_RETURN_IF_ERROR(session->reserve());
+    CORTIQ_RETURN_IF_ERROR(session->set_overlay({{}, session->overlay().default_mask()}));
     return std::unique_ptr<Session>(std::move(session));
   }
 
@@ -126,6 +129,39 @@ public:
     for (uint64_t t = 0; t < tokens; ++t)
       std::memcpy(collected_.data() + t * vocab(), program_.logits.f32(arena_.data(), t), vocab() * sizeof(float));
     return std::span<const float>(collected_);
+  }
+
+  const formats::OverlayCatalog& overlay() const override { return model_->overlay(); }
+
+  Status set_overlay(const formats::OverlaySelection& selection) override {
+    CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<const OverlayState> state, model_->overlay_state(selection));
+    std::lock_guard lock(overlay_mutex_);
+    wanted_overlay_ = std::move(state);
+    return {};
+  }
+
+  formats::OverlaySelection latest_overlay() const override {
+    return overlay_ ? overlay_->selection : formats::OverlaySelection();
+  }
+
+  StatusOr<formats::ResidualMeans> residual_means(std::span<const uint32_t> tokens) override {
+    reset();
+    std::vector<std::vector<double>> sums;
+    std::vector<double*> taps;
+    for (const ResidualTap& tap : program_.taps)
+      taps.push_back(sums.emplace_back(tap.elements).data());
+    CORTIQ_ASSIGN_OR_RETURN(probe_overlay_, model_->overlay_state({{}, overlay().fixed_mask()}));
+    taps_ = taps.data();
+    const Status status = forward(tokens, false).status();
+    taps_ = nullptr;
+    probe_overlay_.reset();
+    reset();
+    CORTIQ_RETURN_IF_ERROR(status);
+    formats::ResidualMeans means;
+    for (size_t i = 0; i < sums.size(); ++i)
+      for (const double sum : sums[i])
+        means[program_.taps[i].layer].push_back(static_cast<float>(sum / static_cast<double>(tokens.size())));
+    return means;
   }
 
   std::vector<std::string> profile_lines(double machine_gbps) const override;
@@ -217,8 +253,11 @@ private:
   Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
     rope_.fill(position_, count);
     kv_overflow_.store(0, std::memory_order_relaxed);
+    take_overlay();
     StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,       kv_positions_,
                         layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
+    context.overlay = overlay_.get();
+    context.taps = taps_;
     context.experts = experts_.get();
     if (experts_)
       experts_->begin(count);
@@ -231,6 +270,12 @@ private:
           ": a key or value is not finite or beyond 65504, the largest number of the f16 cache; use --kv f32");
     position_ += count;
     return {};
+  }
+
+  // The state that a step ran under is kept until here: the executor tells states apart by their addresses.
+  void take_overlay() {
+    std::lock_guard lock(overlay_mutex_);
+    overlay_ = probe_overlay_ ? probe_overlay_ : wanted_overlay_;
   }
 
   std::shared_ptr<const Model> model_;
@@ -246,6 +291,10 @@ private:
   std::atomic<uint32_t> kv_overflow_{0};
   std::unique_ptr<ExpertStep> experts_; // of a model with a budget
   uint64_t budgeted_ = 0;
+  std::mutex overlay_mutex_;
+  std::shared_ptr<const OverlayState> wanted_overlay_; // guarded by the mutex
+  std::shared_ptr<const OverlayState> overlay_, probe_overlay_;
+  double* const* taps_ = nullptr;
   std::vector<float> collected_; // logits of several positions, side by side
   Executor executor_;
 };

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -46,6 +47,7 @@ struct ModelInfo {
 };
 
 struct LoadedArtifact; // runtime/loader
+struct OverlayState;   // runtime/overlay
 
 /// A mapped, checked and resolved artifact. Immutable and shared by its sessions.
 class Model {
@@ -60,13 +62,23 @@ public:
   std::span<const uint8_t> tokenizer() const;
   const LoadedArtifact& artifact() const { return *artifact_; }
 
+  /// The skills and task masks to choose from.
+  const formats::OverlayCatalog& overlay() const;
+  /// What a selection of overlay() means for the program; null where there is nothing to choose from. Sessions share a
+  /// state as long as one of them has it. May be called from any thread.
+  StatusOr<std::shared_ptr<const OverlayState>> overlay_state(const formats::OverlaySelection& selection) const;
+
 private:
   Model() = default;
   ModelInfo info_;
   std::unique_ptr<LoadedArtifact> artifact_;
+  mutable std::mutex states_mutex_;
+  mutable std::vector<std::weak_ptr<const OverlayState>> states_; ///< those in use
 };
 
-/// One conversation: key/value state, arena and worker threads.
+/// One conversation: key/value state, arena and worker threads. set_overlay() may be called from any thread, also while
+/// forward() runs: the next step, and every one after it, works under the new selection as a whole. All else is for one
+/// thread.
 class Session : public Engine {
 public:
   static StatusOr<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model,
@@ -77,6 +89,9 @@ public:
   /// call.
   virtual StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) = 0;
   StatusOr<std::span<const float>> run_vector(std::span<const float> input) { return run_vectors(input, 1); }
+
+  /// The selection under which the latest step ran.
+  virtual formats::OverlaySelection latest_overlay() const = 0;
 
   /// Threads that work on a step, the caller's included.
   virtual unsigned threads() const = 0;

@@ -28,7 +28,7 @@ PLAIN = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.M)
 def unsupported(spec):
     """What of a fixture this version lacks, as (kind, names); None when it lacks nothing."""
     if "cases" in spec:
-        return "feature", {"skills, masks, pruning and signatures"}
+        return None
     if spec["family"] not in (ARCHITECTURES | CMF_ARCHITECTURES if spec["model"].endswith(".cmf") else ARCHITECTURES):
         return "architecture", {spec["family"]}
     lacking = set(spec["dtypes"]) - set(CMF_CODECS) - set(GGUF_CODECS)
@@ -177,7 +177,7 @@ def check_real(tally, args):
 
 # name -> (check, the programs it calls)
 CHECKS = {
-    "models": (check_models, ("cortiq-compile", "cortiq-run")),
+    "models": (check_models, ("cortiq-compile", "cortiq-run", "cortiq-skill")),
     "codecs": (check_codecs, ("cortiq-bench", "cortiq-compile", "cortiq-inspect")),
     "text": (check_text, ("cortiq-inspect",)),
     "real": (check_real, ("cortiq-compile", "cortiq-run")),

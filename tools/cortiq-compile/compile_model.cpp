@@ -106,7 +106,7 @@ Status compile_model(const CompileOptions& options) {
 
   module->setAttr(cmf::kTargetAttr, compiler::targetAttr(&session.context(), target));
   CORTIQ_RETURN_IF_ERROR(session.run_passes(module, [&](mlir::OpPassManager& passes) {
-    compiler::buildGraphPipeline(passes, {.target = "", .numerics = options.numerics});
+    compiler::buildGraphPipeline(passes, {.target = "", .numerics = options.numerics, .task = options.task});
   }));
   if (options.emit == EmitKind::kCmf)
     return session.write_ir(module);

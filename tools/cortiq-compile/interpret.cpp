@@ -39,6 +39,18 @@ public:
 
   void rewind(uint64_t position) override { interpreter_.rewind(position); }
 
+  const formats::OverlayCatalog& overlay() const override { return interpreter_.overlay(); }
+  Status set_overlay(const formats::OverlaySelection& selection) override {
+    interpreter_.setOverlay(selection);
+    return {};
+  }
+  StatusOr<formats::ResidualMeans> residual_means(std::span<const uint32_t> tokens) override {
+    if (tokens.size() > max_context_)
+      return invalid("the context holds " + std::to_string(max_context_) + " tokens, not " +
+                     std::to_string(tokens.size()));
+    return interpreter_.residualMeans(tokens);
+  }
+
 private:
   cmf::Interpreter interpreter_;
   uint64_t max_context_;

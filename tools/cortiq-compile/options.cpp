@@ -121,6 +121,9 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> numerics("numerics", cl::desc("fast: activations as int8; exact: as f32"),
                                       cl::value_desc("fast|exact"), cl::location(o.numerics), cl::init("fast"),
                                       cl::cat(main));
+  cl::opt<std::string, true> task("task",
+                                  cl::desc("Compile for this task mask alone: what it switches off is left out"),
+                                  cl::value_desc("NAME"), cl::location(o.task), cl::cat(main));
   cl::opt<std::string, true> weights(
       "weights", cl::desc("embed: weights inside the artifact; none: program and kernels only"),
       cl::value_desc("embed|none"), cl::location(o.weights), cl::init("embed"), cl::cat(main));

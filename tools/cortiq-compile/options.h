@@ -17,6 +17,7 @@ struct CompileOptions {
   std::string output;
   std::string target = "native";
   std::string numerics = "fast";
+  std::string task;              ///< the task mask to make part of the model; empty = all stay to choose from
   std::string weights = "embed"; ///< embed or none; with `gemv` the file that holds the payload
   EmitKind emit = EmitKind::kArtifact;
   uint64_t max_context = 0; ///< 0 = as trained

@@ -119,6 +119,8 @@ std::string shaping_options(const CompileOptions& o) {
     text += " --max-context=" + std::to_string(o.max_context);
   if (!o.cache_key.empty())
     text += " --cache-key=" + o.cache_key;
+  if (!o.task.empty())
+    text += " --task=" + o.task;
   if (o.gemv.empty())
     return text + " --weights=" + o.weights;
   return text + " --gemv=" + o.gemv + " --shape=" + o.shape + (o.layout.empty() ? "" : " --layout=" + o.layout);

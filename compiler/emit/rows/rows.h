@@ -55,6 +55,7 @@ artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers);
 artifact::GatedDeltaOpT rowOf(kernel::GatedDeltaOp op, const ProgramNumbers& numbers);
 artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers);
 artifact::KdaOpT rowOf(kernel::KdaOp op, const ProgramNumbers& numbers);
+artifact::LayerGateOpT rowOf(kernel::LayerGateOp op, const ProgramNumbers& numbers);
 artifact::LogitsOpT rowOf(kernel::LogitsOp op, const ProgramNumbers& numbers);
 artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers);
 artifact::MoeCombineOpT rowOf(kernel::MoeCombineOp op, const ProgramNumbers& numbers);
@@ -64,8 +65,10 @@ artifact::MoeMatmulOpT rowOf(kernel::MoeMatmulOp op, const ProgramNumbers& numbe
 artifact::MoePlanOpT rowOf(kernel::MoePlanOp op, const ProgramNumbers& numbers);
 artifact::MoeRouteOpT rowOf(kernel::MoeRouteOp op, const ProgramNumbers& numbers);
 artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers);
+artifact::PlaceOpT rowOf(kernel::PlaceOp op, const ProgramNumbers& numbers);
 artifact::QuantizeOpT rowOf(kernel::QuantizeOp op, const ProgramNumbers& numbers);
 artifact::ShortConvOpT rowOf(kernel::ShortConvOp op, const ProgramNumbers& numbers);
+artifact::TapOpT rowOf(kernel::TapOp op, const ProgramNumbers& numbers);
 artifact::VmfPhaseOpT rowOf(kernel::VmfPhaseOp op, const ProgramNumbers& numbers);
 
 } // namespace cortiq::compiler

@@ -28,6 +28,7 @@ constexpr Row kRows[] = {
     {"kernel.gated_delta", fill<kernel::GatedDeltaOp>},
     {"kernel.glu", fill<kernel::GluOp>},
     {"kernel.kda", fill<kernel::KdaOp>},
+    {"kernel.layer_gate", fill<kernel::LayerGateOp>},
     {"kernel.logits", fill<kernel::LogitsOp>},
     {"kernel.matmul", fill<kernel::MatmulOp>},
     {"kernel.moe_combine", fill<kernel::MoeCombineOp>},
@@ -37,8 +38,10 @@ constexpr Row kRows[] = {
     {"kernel.moe_plan", fill<kernel::MoePlanOp>},
     {"kernel.moe_route", fill<kernel::MoeRouteOp>},
     {"kernel.norm", fill<kernel::NormOp>},
+    {"kernel.place", fill<kernel::PlaceOp>},
     {"kernel.quantize", fill<kernel::QuantizeOp>},
     {"kernel.short_conv", fill<kernel::ShortConvOp>},
+    {"kernel.tap", fill<kernel::TapOp>},
     {"kernel.vmf_phase", fill<kernel::VmfPhaseOp>},
 };
 

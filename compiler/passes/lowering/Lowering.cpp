@@ -1,6 +1,7 @@
 #include "compiler/passes/lowering/Lowering.h"
 
 #include "codegen/kernels/kernel_spec.h"
+#include "dialects/CMF/IR/OverlayCatalog.h"
 
 using namespace mlir;
 
@@ -23,6 +24,7 @@ Lowering::Lowering(ModuleOp module, func::FuncOp forward)
   builder_.setInsertionPointToEnd(module.getBody());
   program_ = builder_.create<kernel::ProgramOp>(forward.getLoc(), builder_.getStringAttr("program"), IntegerAttr());
   builder_.createBlock(&program_.getBody());
+  skills_ = static_cast<int64_t>(cmf::overlayCatalog(module).skills.size());
 }
 
 LogicalResult Lowering::run() {
@@ -41,27 +43,69 @@ LogicalResult Lowering::run() {
           absorbed_.insert(absorbed);
     chains_[attention] = *chains;
   }
-  for (Operation& op : forward_.getBody().front()) {
+  findGates();
+  // A weight that is a mixture is made on the way, in front of the operation that reads it.
+  for (Operation& op : llvm::make_early_inc_range(forward_.getBody().front())) {
     if (absorbed_.contains(&op))
       continue;
-    const OpLowering* row = findLowering(&op);
-    if (!row)
-      return op.emitOpError() << "has no lowering to the kernel dialect";
-    if (failed(row->lower(&op, *this)))
+    if (failed(lowerOne(&op)))
       return failure();
   }
   program_->moveAfter(&program_->getBlock()->back());
   return success();
 }
 
+LogicalResult Lowering::lowerOne(Operation* op) {
+  const OpLowering* row = findLowering(op);
+  if (!row)
+    return op->emitOpError() << "has no lowering to the kernel dialect";
+  auto lower = [&] {
+    lastStage_ = {};
+    if (failed(row->lower(op, *this)))
+      return failure();
+    // The last stage of an operation writes its result. That of experts is cut where they are chosen.
+    auto mask = op->getAttrOfType<cmf::MaskAttr>(cmf::kMaskAttr);
+    if (mask && mask.getKind() != cmf::MaskKind::experts && lastStage_)
+      for (Operation& call : lastStage_.getBody().front())
+        call.setAttr(cmf::kMaskAttr, mask);
+    return success();
+  };
+  const SmallVector<Operation*> members = withAbsorbed(op);
+  const SmallVector<OverlayCase> cases = casesOf(members);
+  if (cases.empty())
+    return lower();
+  CaseStages base;
+  std::vector<CaseStages> stages(cases.size());
+  caseStages_ = &base;
+  LogicalResult result = inCase(members, std::nullopt, lower);
+  inCase_ = true;
+  for (size_t i = 0; i < cases.size() && succeeded(result); ++i) {
+    caseStages_ = &stages[i];
+    caseInputs_.clear();
+    result = inCase(members, cases[i], lower);
+  }
+  inCase_ = false;
+  caseStages_ = nullptr;
+  return failed(result) ? failure() : mergeCases(op, base, cases, stages);
+}
+
 Forms Lowering::formsOf(Value value) {
   Forms forms;
   for (OpOperand& use : value.getUses()) {
     const OpLowering* row = findLowering(use.getOwner());
-    if (row && row->forms)
-      row->forms(use, forms);
-    else
+    if (!row || !row->forms) {
       forms.f32 = true;
+      continue;
+    }
+    // The producer writes whatever some case reads.
+    Operation* owner = use.getOwner();
+    auto add = [&] {
+      row->forms(use, forms);
+      return success();
+    };
+    (void)inCase(owner, std::nullopt, add);
+    for (OverlayCase which : casesOf(owner))
+      (void)inCase(owner, which, add);
   }
   return forms;
 }
@@ -86,6 +130,8 @@ Value Lowering::alloc(Location loc, kernel::Form form, int64_t elements, int64_t
 }
 
 Buffers& Lowering::allocForms(Value v) {
+  if (inCase_)
+    return buffers_[v];
   Forms forms = formsOf(v);
   Buffers& b = buffers_[v];
   if (forms.f32)
@@ -101,7 +147,11 @@ Value Lowering::inputFor(Operation* op, Value v, cmf::WeightOp weight, kernel::F
   Buffers& b = buffers_[v];
   if (!hasColumnScales(weight) && form == kernel::Form::f32)
     return b.f32;
-  Value& have = hasColumnScales(weight) ? b.scaled[weight] : b.q8a;
+  Value& shared = hasColumnScales(weight) ? b.scaled[weight] : b.q8a;
+  if (shared)
+    return shared;
+  // What is made for a case alone is there only while the case is.
+  Value& have = inCase_ ? caseInputs_[hasColumnScales(weight) ? weight.getResult() : v] : shared;
   if (have)
     return have;
   have = form == kernel::Form::q8a ? allocQ8(v) : allocF32(v);
@@ -135,6 +185,17 @@ void Lowering::stage(Operation* op, StringRef name, llvm::function_ref<void()> b
   auto stageOp = builder_.create<kernel::StageOp>(op->getLoc(), builder_.getStringAttr(name), unitAttr(head));
   builder_.createBlock(&stageOp.getBody());
   body();
+  const auto gate = gates_.find(op);
+  for (Operation& call : stageOp.getBody().front()) {
+    if (gate != gates_.end())
+      call.setAttr(kernel::kGateAttr, i64Attr(gate->second));
+    if (isa<kernel::MoeRouteOp>(call))
+      if (Attribute mask = op->getAttr(cmf::kMaskAttr))
+        call.setAttr(cmf::kMaskAttr, mask);
+  }
+  lastStage_ = stageOp;
+  if (caseStages_)
+    caseStages_->push_back(stageOp);
 }
 
 double Lowering::pendingFactor(Value v) const {

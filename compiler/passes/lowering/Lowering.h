@@ -32,7 +32,14 @@ inline cmf::WeightOp weightOf(mlir::Value v) {
   return v.getDefiningOp<cmf::WeightOp>();
 }
 
-/// The program being made. Operations are lowered in the graph's order.
+/// A case in which operands that are a cmf.overlay stand for other weights than the model's own: the index of a skill,
+/// or kBlendCase.
+using OverlayCase = int64_t;
+inline constexpr OverlayCase kBlendCase = -1;
+
+/// The program being made. Operations are lowered in the graph's order. An operation with overlay operands is lowered
+/// once for the model's own weights and once a case, its operands changed for that time, so that no lowering has to
+/// know of overlays; where the stages differ they become alternatives of one kernel.choose.
 class Lowering {
 public:
   Lowering(mlir::ModuleOp module, mlir::func::FuncOp forward);
@@ -55,7 +62,10 @@ public:
   Buffers& buffersOf(mlir::Value v) { return buffers_[v]; }
   mlir::Value f32Of(mlir::Value v) { return buffers_[v].f32; }
   /// A fresh f32 buffer for a result.
-  mlir::Value newF32(mlir::Value v) { return buffers_[v].f32 = allocF32(v); }
+  mlir::Value newF32(mlir::Value v) {
+    Buffers& b = buffers_[v];
+    return inCase_ && b.f32 ? b.f32 : b.f32 = allocF32(v);
+  }
   /// The buffers of a result that its producer writes in every form that is read.
   Buffers& allocForms(mlir::Value v);
   /// The buffer in which `weight` reads activation `v`: quantized or scaled now if its producer could not.
@@ -80,7 +90,23 @@ public:
   void setPendingFactor(mlir::Value v, double factor) { pendingFactor_[v] = factor; }
 
 private:
+  using CaseStages = std::vector<kernel::StageOp>;
+
   Forms formsOf(mlir::Value value);
+  mlir::LogicalResult lowerOne(mlir::Operation* op);
+
+  // lowering/Overlay.cpp
+  llvm::SmallVector<mlir::Operation*> withAbsorbed(mlir::Operation* op) const;
+  llvm::SmallVector<OverlayCase> casesOf(llvm::ArrayRef<mlir::Operation*> ops) const;
+  /// Runs `body` with the overlay operands of `ops` replaced by what `which` makes of them; without a case by the
+  /// model's own weights.
+  mlir::LogicalResult inCase(llvm::ArrayRef<mlir::Operation*> ops, std::optional<OverlayCase> which,
+                             llvm::function_ref<mlir::LogicalResult()> body);
+  mlir::Value chosenWeight(cmf::OverlayOp overlay, OverlayCase which);
+  mlir::Value blendWeight(cmf::OverlayOp overlay);
+  mlir::LogicalResult mergeCases(mlir::Operation* op, const CaseStages& base, llvm::ArrayRef<OverlayCase> cases,
+                                 llvm::ArrayRef<CaseStages> stages);
+  void findGates();
 
   mlir::func::FuncOp forward_;
   KernelTables tables_;
@@ -95,7 +121,14 @@ private:
   llvm::DenseSet<mlir::Operation*> absorbed_;
   mlir::Operation* lastState_ = nullptr; ///< the last operation that reads or writes the sequence's state
   kernel::AllocOp lastAlloc_;
-  std::string layer_; ///< "layer 3: ", of the latest weight
+  std::string layer_;   ///< "layer 3: ", of the latest weight
+  int64_t skills_ = 0;  ///< of the model
+  bool inCase_ = false; ///< a second lowering of an operation is under way
+  kernel::StageOp lastStage_;
+  CaseStages* caseStages_ = nullptr;                     ///< collects the stages of the operation being lowered
+  llvm::DenseMap<mlir::Value, mlir::Value> caseInputs_;  ///< quantized for the case under way alone
+  llvm::DenseMap<mlir::Operation*, mlir::Value> blends_; ///< by cmf.overlay
+  llvm::DenseMap<mlir::Operation*, int64_t> gates_;      ///< layer whose gate an operation stands behind
 };
 
 /// One row of the table: how an operation is lowered, and in which forms it reads an operand (null: as f32).
@@ -126,12 +159,15 @@ mlir::LogicalResult lowerGlu(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerKda(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerHeadMatmul(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerLayerNorm(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerLayerGate(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerPlace(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerReturn(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRmsNorm(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerRope(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerScale(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerShortConv(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerSoftcap(mlir::Operation* op, Lowering& lowering);
+mlir::LogicalResult lowerTap(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerUnfused(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerUnfusedMoe(mlir::Operation* op, Lowering& lowering);
 mlir::LogicalResult lowerVmfPhase(mlir::Operation* op, Lowering& lowering);

@@ -48,6 +48,15 @@ def CMF_Layout : I32EnumAttr<"Layout", "how the artifact stores a weight", [
 }
 def CMF_LayoutAttr : CMF_EnumAttr<CMF_Layout, "layout">;
 
+def CMF_MaskKind : I32EnumAttr<"MaskKind", "what the bits of a mask stand for", [
+    I32EnumAttrCase<"ffn", 0>,   // neurons of a feed-forward block
+    I32EnumAttrCase<"heads", 1>, // query heads
+    I32EnumAttrCase<"experts", 2>,
+  ]> {
+  let cppNamespace = "::cortiq::cmf";
+  let genSpecializedAttr = 0;
+}
+
 //===--- Where a weight's bytes are ---------------------------------------------------------------------------------===//
 
 def CMF_LowRankAttr : CMF_Attr<"LowRank", "low_rank"> {
@@ -91,13 +100,14 @@ def CMF_RowsAttr : CMF_Attr<"Rows", "rows"> {
     the identity when its parameters are absent. With `deinterleave = d` each head of `d` rows goes from neighbouring
     rotary pairs to half-split ones: row `s*d/2 + i` of a head comes from row `2i + s`. With `take = t, period = p` only
     the first `t` rows of every `p` are taken: row `r` comes from row `r / t * p + r % t`, `r` being the result of the
-    first step (`d` divides `t` when both are there). Whole rows move, so their bytes stay as they are. For a bias vector
-    a "row" is one value.
+    first step (`d` divides `t` when both are there). With `picks` row `r` is row `picks[r]` of what the others describe.
+    Whole rows move, so their bytes stay as they are. For a bias vector a "row" is one value.
 
     ```mlir
     #cmf.rows<of = 960, first = 576, deinterleave = 64>
     #cmf.rows<of = 3072, first = 1536>
     #cmf.rows<of = 3072, first = 128, deinterleave = 64, take = 64, period = 192>
+    #cmf.rows<of = 8, picks = [0, 3, 4]>
     ```
   }];
   let parameters = (ins
@@ -105,14 +115,36 @@ def CMF_RowsAttr : CMF_Attr<"Rows", "rows"> {
     DefaultValuedParameter<"int64_t", "0">:$first,
     DefaultValuedParameter<"int64_t", "0">:$deinterleave,
     DefaultValuedParameter<"int64_t", "0">:$take,
-    DefaultValuedParameter<"int64_t", "0">:$period
+    DefaultValuedParameter<"int64_t", "0">:$period,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$picks
   );
+  let builders = [AttrBuilder<(ins "int64_t":$of, CArg<"int64_t", "0">:$first, CArg<"int64_t", "0">:$deinterleave,
+                                   CArg<"int64_t", "0">:$take, CArg<"int64_t", "0">:$period), [{
+    return $_get($_ctxt, of, first, deinterleave, take, period, ::mlir::DenseI64ArrayAttr());
+  }]>];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The row of the file's tensor that row `row` of the weight comes from.
     int64_t sourceRow(int64_t row) const;
   }];
+}
+
+//===--- Task masks -------------------------------------------------------------------------------------------------===//
+
+def CMF_MaskAttr : CMF_Attr<"Mask", "mask"> {
+  let summary = "which bits of a task mask apply to a result";
+  let description = [{
+    The operation that carries it as `cmf.mask` gives zero in columns whose bit is clear in the mask that is in force.
+    Column `c` has bit `first + c / group` of the row of `layer`: `ffn` bits stand for neurons, `heads` bits for query
+    heads. `experts` stands on the choice of experts: those whose bit is clear are not chosen. With `group = 0` one bit, `first`, decides for all columns.
+
+    ```mlir
+    %a = cmf.glu silu(%gate, %up) {cmf.mask = #cmf.mask<ffn, layer = 3, first = 0, group = 1>} : tensor<?x1536xf32>
+    ```
+  }];
+  let parameters = (ins EnumParameter<CMF_MaskKind>:$kind, "int64_t":$layer, "int64_t":$first, "int64_t":$group);
+  let assemblyFormat = "`<` $kind `,` struct($layer, $first, $group) `>`";
 }
 
 //===--- Rotary embedding -------------------------------------------------------------------------------------------===//

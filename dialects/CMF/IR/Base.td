@@ -26,7 +26,10 @@ def CMF_Dialect : Dialect {
 
     * `cmf.model`: a dictionary that describes the model (`architecture`, `name`, `hidden`, `layers`, `vocab`,
       `trained_context`);
+    * `cmf.overlay_catalog`: a dictionary of its skills and task masks, where it has some (OverlayCatalog.h);
     * `cmf.target` (`#cmf.target`) and `cmf.numerics` (`"fast"` or `"exact"`) once it has been specialised.
+
+    Operations whose result a task mask cuts carry `cmf.mask` (`#cmf.mask`).
 
     A model comes with `cmf.dequant` and `cmf.matmul` apart; the `cmf-fuse-*` passes bring them together in
     `cmf.fused_matmul`, the only form that is lowered.

@@ -22,6 +22,8 @@ void CMFDialect::registerAttrs() {
 }
 
 int64_t RowsAttr::sourceRow(int64_t row) const {
+  if (DenseI64ArrayAttr picks = getPicks())
+    row = picks[row];
   if (const int64_t head = getDeinterleave(); head != 0) {
     const int64_t inHead = row % head, half = head / 2;
     row = (row - inHead) + 2 * (inHead % half) + inHead / half;
@@ -31,7 +33,9 @@ int64_t RowsAttr::sourceRow(int64_t row) const {
   return getFirst() + row;
 }
 LogicalResult RowsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t of, int64_t first,
-                               int64_t deinterleave, int64_t take, int64_t period) {
+                               int64_t deinterleave, int64_t take, int64_t period, DenseI64ArrayAttr picks) {
+  if (picks && (picks.empty() || llvm::any_of(picks.asArrayRef(), [](int64_t pick) { return pick < 0; })))
+    return emitError() << "'picks' lists rows, at least one, by numbers from 0";
   if (of <= 0)
     return emitError() << "'of', the rows of the file's tensor, must be positive, not " << of;
   if (first < 0 || first >= of)

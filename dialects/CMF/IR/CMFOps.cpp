@@ -108,13 +108,20 @@ LogicalResult WeightOp::verify() {
   int64_t fileRows = rows;
   if (RowsAttr map = getRowsAttr()) {
     fileRows = map.getOf();
+    if (DenseI64ArrayAttr picks = map.getPicks()) {
+      if (picks.size() != rows)
+        return emitOpError() << "has " << rows << " rows, but picks " << picks.size();
+      for (int64_t row = 0; row < rows; ++row)
+        if (map.sourceRow(row) >= fileRows)
+          return emitOpError() << "picks row " << map.sourceRow(row) << " of a tensor that has " << fileRows;
+    }
     // How many rows of the tensor the weight's rows span.
     const int64_t take = map.getTake();
     const int64_t span = take == 0 ? rows : (rows - 1) / take * map.getPeriod() + (rows >= take ? take : rows);
-    if (span > fileRows - map.getFirst())
+    if (!map.getPicks() && span > fileRows - map.getFirst())
       return emitOpError() << "takes " << rows << " rows from row " << map.getFirst() << " of a tensor that has "
                            << fileRows;
-    if (map.getDeinterleave() != 0 && rows % map.getDeinterleave() != 0)
+    if (!map.getPicks() && map.getDeinterleave() != 0 && rows % map.getDeinterleave() != 0)
       return emitOpError() << "has " << rows << " rows, not a multiple of the " << map.getDeinterleave()
                            << " rows that 'deinterleave' reorders";
   }

@@ -53,7 +53,9 @@ def CMF_MoeRouteOp : CMF_Op<"moe_route", [Pure, AttrSizedOperandSegments]> {
   let summary = "chooses the experts of every token";
   let description = [{
     `logits` has one feature an expert. The results list, for every token, its experts by falling biased score, and their
-    weights. `bias` (one value an expert) counts for the choice only; `expert_scales` multiplies the finished weights.
+    weights. `bias` (one value an expert) counts for the choice only; `expert_scales` multiplies the finished weights. Under
+    a task mask (`cmf.mask`) closed experts are left out of the choice, not of the scores; where fewer than `top_k` are
+    open, the rest of the choices have weight 0.
 
     ```mlir
     %ids, %weights = cmf.moe_route %logits bias(%b) {routing = #cmf.routing<top_k = 8, scoring = sigmoid, norm_epsilon = 1.0e-06>}

@@ -340,5 +340,6 @@ include "dialects/CMF/IR/MoeOps.td"
 include "dialects/CMF/IR/RecurrentOps.td"
 include "dialects/CMF/IR/OpsDense.td"
 include "dialects/CMF/IR/OpsHeads.td"
+include "dialects/CMF/IR/Overlay.td"
 
 #endif

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dialects/CMF/Interp/WeightSource.h"
+#include "formats/overlay/selection.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace cortiq::cmf {
@@ -33,12 +34,30 @@ struct SequenceMemory {
   std::map<int64_t, std::vector<float>> recurrent; ///< by a recurrent operation's state number
 };
 
+/// What is in force of the model's overlay.
+struct OverlayView {
+  formats::OverlayCatalog catalog;
+  formats::OverlaySelection selection;
+
+  /// The mask in force, or null.
+  const formats::OverlayMask* mask() const { return selection.mask ? &catalog.masks[*selection.mask] : nullptr; }
+};
+
+/// A sum of residual rows that somebody asked for, by layer.
+struct ResidualTaps {
+  std::map<uint32_t, std::vector<double>> sums;
+  bool wanted = false;
+};
+
 /// Decoded weights, kept up to a number of bytes.
 class WeightCache {
 public:
   WeightCache(WeightSource& source, uint64_t capacity) : source_(source), left_(capacity) {}
 
   StatusOr<std::shared_ptr<const std::vector<float>>> decoded(WeightOp op);
+  /// The values of a weight, or of what `selection` makes of a cmf.overlay.
+  StatusOr<std::shared_ptr<const std::vector<float>>> decoded(mlir::Value v,
+                                                              const formats::OverlaySelection& selection);
   StatusOr<std::span<const uint8_t>> payload(WeightOp op) { return source_.payload(op); }
 
 private:
@@ -50,8 +69,8 @@ private:
 /// One run of @forward.
 class Frame {
 public:
-  Frame(WeightCache& weights, SequenceMemory& memory, uint64_t position)
-      : weights_(weights), memory_(memory), position_(position) {}
+  Frame(WeightCache& weights, SequenceMemory& memory, uint64_t position, const OverlayView& overlay, ResidualTaps& taps)
+      : weights_(weights), memory_(memory), position_(position), overlay_(overlay), taps_(taps) {}
 
   const Array& value(mlir::Value v) const { return values_.find(v)->second; }
   void set(mlir::Value v, Array array) { values_[v] = std::move(array); }
@@ -65,8 +84,12 @@ public:
 
   /// The values of a weight operand.
   StatusOr<std::shared_ptr<const std::vector<float>>> weight(mlir::Value v) {
-    return weights_.decoded(v.getDefiningOp<WeightOp>());
+    return weights_.decoded(v, overlay_.selection);
   }
+  /// The one weight that stands for a weight operand, or null where it is a mixture of several.
+  WeightOp weightOf(mlir::Value v) const;
+  const OverlayView& overlay() const { return overlay_; }
+  ResidualTaps& taps() { return taps_; }
   StatusOr<std::span<const uint8_t>> payload(WeightOp op) { return weights_.payload(op); }
 
   /// Drops the rows of all tokens but the last.
@@ -78,6 +101,8 @@ private:
   WeightCache& weights_;
   SequenceMemory& memory_;
   uint64_t position_;
+  const OverlayView& overlay_;
+  ResidualTaps& taps_;
   llvm::DenseMap<mlir::Value, Array> values_;
 };
 

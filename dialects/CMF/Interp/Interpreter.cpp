@@ -1,5 +1,6 @@
 #include "dialects/CMF/Interp/Interpreter.h"
 
+#include "dialects/CMF/IR/OverlayCatalog.h"
 #include "dialects/CMF/Interp/OpTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -25,6 +26,8 @@ struct Interpreter::State {
   SequenceMemory memory;
   std::vector<uint32_t> held; ///< the sequence's tokens, kept where a state cannot go back
   bool stale = false;         ///< the memory is not that of `position`, but empty
+  OverlayView overlay;
+  ResidualTaps taps;
   Array result;
 
   Status plan(func::FuncOp forward);
@@ -52,13 +55,13 @@ Status Interpreter::State::plan(func::FuncOp forward) {
   Block& body = forward.getBody().front();
   ids = body.getArgument(0);
   for (Operation& op : body.without_terminator()) {
-    if (isa<WeightOp>(op))
+    if (isa<WeightOp, OverlayOp>(op))
       continue;
     const OpReference reference = findReference(&op);
     if (!reference)
       return unsupported("operation '" + op.getName().getStringRef().str() + "' has no reference");
     for (Value operand : op.getOperands())
-      if (isa<WeightType>(operand.getType()) && !operand.getDefiningOp<WeightOp>())
+      if (isa<WeightType>(operand.getType()) && !isa_and_nonnull<WeightOp, OverlayOp>(operand.getDefiningOp()))
         return unsupported("operation '" + op.getName().getStringRef().str() +
                            "' reads a weight that no cmf.weight names");
     steps.push_back({&op, reference, {}});
@@ -81,10 +84,11 @@ Status Interpreter::State::plan(func::FuncOp forward) {
 }
 
 StatusOr<Array> Interpreter::State::run(std::span<const uint32_t> tokens, bool allLogits) {
-  Frame frame(weights, memory, position);
+  Frame frame(weights, memory, position, overlay, taps);
   frame.ids.assign(tokens.begin(), tokens.end());
   for (size_t i = 0; i < steps.size(); ++i) {
     CORTIQ_RETURN_IF_ERROR(steps[i].reference(steps[i].op, frame));
+    applyMask(steps[i].op, frame);
     for (Value value : steps[i].dead)
       frame.drop(value);
     // Only operations with a state let tokens meet: behind the last one the rows of all but the asked-for token are
@@ -137,6 +141,8 @@ StatusOr<Interpreter> Interpreter::create(ModuleOp module, WeightSource& weights
   auto state = std::make_unique<State>(weights, options.cacheBytes);
   CORTIQ_RETURN_IF_ERROR(state->plan(forward));
   state->vocab = cast<RankedTensorType>(forward.getFunctionType().getResult(0)).getDimSize(1);
+  state->overlay.catalog = overlayCatalog(module);
+  state->overlay.selection.mask = state->overlay.catalog.default_mask();
   if (auto context = model.getAs<IntegerAttr>("trained_context"))
     state->trainedContext = context.getInt();
   return Interpreter(std::move(state));
@@ -161,6 +167,32 @@ StatusOr<std::span<const float>> Interpreter::forward(std::span<const uint32_t> 
   if (state.recurrent)
     state.held.insert(state.held.end(), tokens.begin(), tokens.end());
   return std::span<const float>(state.result.data);
+}
+
+const formats::OverlayCatalog& Interpreter::overlay() const {
+  return state_->overlay.catalog;
+}
+
+void Interpreter::setOverlay(const formats::OverlaySelection& selection) {
+  state_->overlay.selection = selection;
+}
+
+StatusOr<formats::ResidualMeans> Interpreter::residualMeans(std::span<const uint32_t> tokens) {
+  State& state = *state_;
+  reset();
+  formats::OverlaySelection kept =
+      std::exchange(state.overlay.selection, formats::OverlaySelection{{}, state.overlay.catalog.fixed_mask()});
+  state.taps = {{}, true};
+  const Status status = forward(tokens, false).status();
+  ResidualTaps taps = std::exchange(state.taps, {});
+  state.overlay.selection = std::move(kept);
+  reset();
+  CORTIQ_RETURN_IF_ERROR(status);
+  formats::ResidualMeans means;
+  for (const auto& [layer, sums] : taps.sums)
+    for (double sum : sums)
+      means[layer].push_back(static_cast<float>(sum / static_cast<double>(tokens.size())));
+  return means;
 }
 
 void Interpreter::rewind(uint64_t position) {

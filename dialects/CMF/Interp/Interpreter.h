@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "dialects/CMF/Interp/WeightSource.h"
+#include "formats/overlay/routing.h"
+#include "formats/overlay/selection.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace cortiq::cmf {
@@ -39,6 +41,15 @@ public:
   /// Appends `tokens`, at least one. The logits of every token when `allLogits`, else of the last; valid until the next
   /// call. Fails for an id beyond the vocabulary and for a weight without bytes; the state is then as before.
   StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool allLogits);
+
+  /// The skills and masks of the module.
+  const formats::OverlayCatalog& overlay() const;
+  /// Puts a selection of that catalog in force, from the next forward() on; at first its default mask is. The state
+  /// stays: what was computed before belongs to the former selection.
+  void setOverlay(const formats::OverlaySelection& selection);
+  /// Mean of the residual stream over `tokens` behind the layers that have a cmf.tap, from an empty state, without
+  /// skill and mask. The state is empty afterwards, the selection as before.
+  StatusOr<formats::ResidualMeans> residualMeans(std::span<const uint32_t> tokens);
 
   /// Forgets everything after the first `position` tokens.
   void rewind(uint64_t position);

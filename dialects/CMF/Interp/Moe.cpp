@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
+#include "dialects/CMF/IR/OverlayCatalog.h"
 #include "dialects/CMF/Interp/Arithmetic.h"
 #include "dialects/CMF/Interp/OpTable.h"
 
@@ -99,7 +101,10 @@ void weigh(Vector& weights, RoutingAttr routing) {
     x = static_cast<float>(x / divisor * routing.getFactor());
 }
 
-Choice route(const Array& logits, const Vector* bias, const Vector* scales, RoutingAttr routing) {
+/// Whether the mask in force lets expert `e` be chosen.
+using IsOpen = std::function<bool(int64_t e)>;
+
+Choice route(const Array& logits, const Vector* bias, const Vector* scales, RoutingAttr routing, const IsOpen& isOpen) {
   const int64_t k = routing.getTopK();
   Choice choice{Array(logits.rows, k), Array(logits.rows, k)};
   for (int64_t t = 0; t < logits.rows; ++t) {
@@ -107,11 +112,22 @@ Choice route(const Array& logits, const Vector* bias, const Vector* scales, Rout
     Vector key = scores;
     for (size_t e = 0; bias && e < key.size(); ++e)
       key[e] += (*bias)[e];
-    const std::vector<int64_t> chosen = best(openExperts(key, routing), key, k);
+    for (size_t e = 0; e < key.size(); ++e)
+      if (!isOpen(e))
+        key[e] = -std::numeric_limits<float>::infinity();
+    std::vector<int64_t> candidates = openExperts(key, routing);
+    std::erase_if(candidates, [&](int64_t e) { return !isOpen(e); });
+    std::vector<int64_t> chosen = best(std::move(candidates), key, k);
     Vector weights;
     for (int64_t e : chosen)
       weights.push_back(scores[e]);
-    weigh(weights, routing);
+    if (!weights.empty())
+      weigh(weights, routing);
+    // Choices that are left over name experts, but count for nothing.
+    weights.resize(k);
+    for (int64_t e = 0; static_cast<int64_t>(chosen.size()) < k; ++e)
+      if (!llvm::is_contained(chosen, e))
+        chosen.push_back(e);
     for (int64_t j = 0; j < k; ++j) {
       choice.ids.row(t)[j] = static_cast<float>(chosen[j]);
       choice.weights.row(t)[j] = weights[j] * (scales ? (*scales)[chosen[j]] : 1.0f);
@@ -120,7 +136,8 @@ Choice route(const Array& logits, const Vector* bias, const Vector* scales, Rout
   return choice;
 }
 
-StatusOr<Choice> route(Frame& frame, const Array& logits, Value bias, Value scales, RoutingAttr routing) {
+StatusOr<Choice> route(Operation* op, Frame& frame, const Array& logits, Value bias, Value scales,
+                       RoutingAttr routing) {
   std::shared_ptr<const Vector> biasValues, scaleValues;
   if (bias) {
     CORTIQ_ASSIGN_OR_RETURN(biasValues, frame.weight(bias));
@@ -128,7 +145,10 @@ StatusOr<Choice> route(Frame& frame, const Array& logits, Value bias, Value scal
   if (scales) {
     CORTIQ_ASSIGN_OR_RETURN(scaleValues, frame.weight(scales));
   }
-  return route(logits, biasValues.get(), scaleValues.get(), routing);
+  const auto attr = op->getAttrOfType<MaskAttr>(kMaskAttr);
+  const formats::OverlayMask* mask = attr ? frame.overlay().mask() : nullptr;
+  return route(logits, biasValues.get(), scaleValues.get(), routing,
+               [&](int64_t e) { return !mask || mask->expert(attr.getLayer(), e); });
 }
 
 StatusOr<Array> linear(Frame& frame, const Array& x, Value weight, Value bias) {
@@ -188,7 +208,7 @@ StatusOr<Array> runExperts(Frame& frame, Op op, const Array& x, const Choice& ch
 
 Status referenceMoeRoute(Operation* op, Frame& frame) {
   auto moe = cast<MoeRouteOp>(op);
-  CORTIQ_ASSIGN_OR_RETURN(Choice choice, route(frame, frame.value(moe.getLogits()), moe.getBias(),
+  CORTIQ_ASSIGN_OR_RETURN(Choice choice, route(op, frame, frame.value(moe.getLogits()), moe.getBias(),
                                                moe.getExpertScales(), moe.getRouting()));
   frame.set(moe.getIds(), std::move(choice.ids));
   frame.set(moe.getWeights(), std::move(choice.weights));
@@ -210,7 +230,7 @@ Status referenceFusedMoe(Operation* op, Frame& frame) {
   CORTIQ_ASSIGN_OR_RETURN(const Array logits,
                           linear(frame, frame.value(moe.getRouterX()), moe.getRouter(), moe.getRouterBias()));
   CORTIQ_ASSIGN_OR_RETURN(const Choice choice,
-                          route(frame, logits, moe.getBias(), moe.getExpertScales(), moe.getRouting()));
+                          route(op, frame, logits, moe.getBias(), moe.getExpertScales(), moe.getRouting()));
   CORTIQ_ASSIGN_OR_RETURN(Array out, runExperts(frame, moe, x, choice));
   if (!moe.getShared().empty()) {
     CORTIQ_ASSIGN_OR_RETURN(Array shared,

@@ -28,14 +28,17 @@ constexpr Row kRows[] = {
     {"cmf.kda", referenceKda},
     {"cmf.head_matmul", referenceHeadMatmul},
     {"cmf.layer_norm", referenceLayerNorm},
+    {"cmf.layer_gate", referenceLayerGate},
     {"cmf.matmul", referenceMatmul},
     {"cmf.moe_experts", referenceMoeExperts},
     {"cmf.moe_route", referenceMoeRoute},
+    {"cmf.place", referencePlace},
     {"cmf.rms_norm", referenceRmsNorm},
     {"cmf.rope", referenceRope},
     {"cmf.scale", referenceScale},
     {"cmf.short_conv", referenceShortConv},
     {"cmf.softcap", referenceSoftcap},
+    {"cmf.tap", referenceTap},
     {"cmf.vmf_phase", referenceVmfPhase},
 };
 

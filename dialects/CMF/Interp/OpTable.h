@@ -8,7 +8,7 @@ namespace cortiq::cmf {
 
 using OpReference = Status (*)(mlir::Operation* op, Frame& frame);
 
-/// The reference of `op`, or null. cmf.weight has none: its bytes are fetched by whoever reads it.
+/// The reference of `op`, or null. cmf.weight and cmf.overlay have none: their bytes are fetched by whoever reads it.
 OpReference findReference(mlir::Operation* op);
 
 // Embedding.cpp
@@ -47,5 +47,11 @@ Status referenceShortConv(mlir::Operation* op, Frame& frame);
 Status referenceGatedDelta(mlir::Operation* op, Frame& frame);
 Status referenceKda(mlir::Operation* op, Frame& frame);
 Status referenceVmfPhase(mlir::Operation* op, Frame& frame);
+// Overlay.cpp
+Status referenceLayerGate(mlir::Operation* op, Frame& frame);
+Status referencePlace(mlir::Operation* op, Frame& frame);
+Status referenceTap(mlir::Operation* op, Frame& frame);
+/// Cuts the results of an operation that carries `cmf.mask`, where a mask is in force.
+void applyMask(mlir::Operation* op, Frame& frame);
 
 } // namespace cortiq::cmf

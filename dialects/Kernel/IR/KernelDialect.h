@@ -23,3 +23,13 @@
 
 #define GET_OP_CLASSES
 #include "dialects/Kernel/IR/KernelOps.h.inc"
+
+namespace cortiq::kernel {
+
+/// Attribute of a call: the layer with whose gate it is skipped.
+inline constexpr llvm::StringLiteral kGateAttr = "kernel.gate";
+/// Attribute of a kernel.weight that is mixed at run time: `parts`, symbols, and `skills`, the skill of each (-1:
+/// none).
+inline constexpr llvm::StringLiteral kBlendAttr = "kernel.blend";
+
+} // namespace cortiq::kernel

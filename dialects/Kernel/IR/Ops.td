@@ -20,7 +20,8 @@ def Kernel_WeightOp : Kernel_TableOp<"weight"> {
     One tensor of the artifact's weights section, under its canonical name. `source` says where its payload stands in the
     model file, `source_codec` in which codec if another than its own, and `row_map` which of the payload's rows it takes
     (`source` and `row_map` are attributes of the dialect the program came from, read when the artifact is written).
-    Vectors are stored as f32, verbatim, one row, with `add` added to each value.
+    Vectors are stored as f32, verbatim, one row, with `add` added to each value. One with `kernel.blend` is not stored:
+    it is mixed of the entries that the attribute lists, with the index of each one's skill, -1 for the model's own.
 
     ```mlir
     kernel.weight @model.layers.0.self_attn.q_proj.weight q4_k r16 576 x 512
@@ -156,7 +157,7 @@ def Kernel_StageOp : Kernel_Op<"stage", [HasParent<"ProgramOp">, SingleBlock, No
 //===-- Calls ----------------------------------------------------------------------------------------------------===//
 
 class Kernel_StageMember<string mnemonic, list<Trait> traits = []>
-    : Kernel_Op<mnemonic, !listconcat([HasParent<"StageOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+    : Kernel_Op<mnemonic, !listconcat([ParentOneOf<["StageOp", "ChooseOp"]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
 
 def Kernel_EmbedOp : Kernel_StageMember<"embed"> {
   let summary = "rows of the embedding table, one a token";
@@ -362,5 +363,6 @@ include "GateOps.td"
 include "MoeOps.td"
 include "RecurrentOps.td"
 include "OpsHeads.td"
+include "Overlay.td"
 
 #endif

@@ -71,17 +71,9 @@ TEST_F(BadModels, CmfFilesAreRefused) {
   }
 }
 
-struct Feature {
-  const char* file;
-  const char* word;
-};
-
-TEST_F(BadModels, FeaturesToComeAreRefusedByName) {
-  for (const Feature& feature :
-       {Feature{"models/masks-ffn.cmf", "task masks"}, Feature{"models/skills.cmf", "skills"}}) {
-    const std::string message = refusal(root_ + "/" + feature.file);
-    EXPECT_NE(message.find(feature.word), std::string::npos) << feature.file << ": " << message;
-  }
+TEST_F(BadModels, StandaloneSkillsAreNoModels) {
+  const std::string message = refusal(root_ + "/models/alone-skill.cmf");
+  EXPECT_NE(message.find("standalone skill file"), std::string::npos) << message;
 }
 
 } // namespace

@@ -60,6 +60,23 @@ uint32_t ArtifactBuilder::vector(const std::string& name, const std::vector<floa
   return static_cast<uint32_t>(packed_.size() - 1);
 }
 
+uint32_t ArtifactBuilder::mixture(const std::string& name, uint32_t own, const std::vector<uint32_t>& alternatives) {
+  auto weight = std::make_unique<artifact::WeightT>(*manifest.weights[own]);
+  weight->name = name;
+  weight->bytes = 0;
+  auto add = [&](uint32_t skill, uint32_t index) {
+    weight->blend.push_back(std::make_unique<artifact::BlendPartT>());
+    weight->blend.back()->skill = skill;
+    weight->blend.back()->weight = index;
+  };
+  add(0xffffffff, own);
+  for (size_t s = 0; s < alternatives.size(); ++s)
+    add(static_cast<uint32_t>(s), alternatives[s]);
+  manifest.weights.push_back(std::move(weight));
+  packed_.emplace_back();
+  return static_cast<uint32_t>(packed_.size() - 1);
+}
+
 std::vector<uint32_t> ArtifactBuilder::kernels(uint32_t rows, uint64_t k, bool bias, bool residual) {
   std::vector<uint32_t> out;
   for (const uint32_t tokens : {1u, 2u, 4u}) {

@@ -20,6 +20,8 @@ public:
   /// A matrix in the R16 layout.
   uint32_t matrix(const std::string& name, uint64_t rows, uint64_t cols, const std::vector<float>& values);
   uint32_t vector(const std::string& name, const std::vector<float>& values);
+  /// A weight of `own`'s shape that is mixed at run time of `own` and of the alternatives of skills 0, 1, ….
+  uint32_t mixture(const std::string& name, uint32_t own, const std::vector<uint32_t>& alternatives);
   /// Kernels for token tiles of 1, 2 and 4 where they are needed.
   artifact::MatmulPartT matmul(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias = 0xffffffff,
                                uint32_t residual = 0xffffffff);

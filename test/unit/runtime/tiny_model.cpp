@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/layout/layout.h"
+
 namespace cortiq::test {
 namespace {
 
@@ -36,7 +38,7 @@ void rotate(double* x, uint64_t position) {
 
 } // namespace
 
-TinyModel::TinyModel(float key_gain) {
+TinyModel::TinyModel(float key_gain, uint64_t seed) : random_(seed) {
   make("embed", kVocab * kHidden, 1);
   for (int layer = 0; layer < 2; ++layer) {
     auto own = [&](const char* name, uint64_t count, float scale, float center = 0) -> std::vector<float>& {
@@ -129,6 +131,8 @@ std::vector<double> TinyModel::reference(std::span<const uint32_t> tokens) const
           for (uint64_t i = 0; i < kHeadDim; ++i)
             attended[head * kHeadDim + i] += scores[p - first] / sum * values[layer][p][kv + i];
       }
+      if (masked_)
+        std::fill_n(attended.begin() + kHeadDim, kHeadDim, 0);
       const std::vector<double> o = product(own("o"), kHidden, attended);
       for (uint64_t i = 0; i < kHidden; ++i)
         x[i] += o[i];
@@ -141,6 +145,9 @@ std::vector<double> TinyModel::reference(std::span<const uint32_t> tokens) const
                        : 0.5 * gate[i] *
                              (1 + std::tanh(0.7978845608028654 * (gate[i] + 0.044715 * gate[i] * gate[i] * gate[i])))) *
                   up[i];
+      if (masked_)
+        for (uint64_t i = 1; i < kFfn; i += 2)
+          gate[i] = 0;
       const std::vector<double> down = product(own("down"), kHidden, gate);
       for (uint64_t i = 0; i < kHidden; ++i)
         x[i] += down[i];
@@ -242,9 +249,111 @@ void TinyModel::build(ArtifactBuilder& b) const {
   b.manifest.max_context = b.manifest.trained_context = kMaxContext;
 }
 
-Status TinyModel::write(const std::string& path) {
+bool TinyModel::is_replaced(const std::string& name) {
+  for (const char* word : {"q_bias", ".q", "down", "gate", "norm2", "k_norm", "sinks", "embed"})
+    if (name.ends_with(word))
+      return true;
+  return false;
+}
+
+TinyModel TinyModel::mixed(std::span<const std::pair<const TinyModel*, float>> weights) const {
+  TinyModel out = *this;
+  for (auto& [name, values] : out.weights_) {
+    if (!is_replaced(name))
+      continue;
+    std::fill(values.begin(), values.end(), 0);
+    for (const auto& [model, weight] : weights)
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] += weight * model->weights_.at(name)[i];
+  }
+  return out;
+}
+
+namespace {
+
+/// Calls `change` with every weight index of a call.
+template <class Change>
+void change_weights(artifact::OpUnion& op, Change change) {
+  if (auto* embed = op.AsEmbedOp())
+    embed->weight = change(embed->weight);
+  if (auto* norm = op.AsNormOp())
+    norm->weight = change(norm->weight);
+  if (auto* attention = op.AsAttentionOp())
+    attention->sinks = change(attention->sinks);
+  if (auto* prep = op.AsAttentionPrepOp()) {
+    prep->q_norm = change(prep->q_norm);
+    prep->k_norm = change(prep->k_norm);
+  }
+  if (auto* matmul = op.AsMatmulOp())
+    for (auto& part : matmul->parts) {
+      part->weight = change(part->weight);
+      part->bias = change(part->bias);
+    }
+}
+
+} // namespace
+
+void TinyModel::add_skills(ArtifactBuilder& b, std::span<const TinyModel> skills) const {
+  // By the model's own weight: what each skill has in its place, and their mixture behind it.
+  std::map<uint32_t, std::vector<uint32_t>> replaced;
+  const size_t own = b.manifest.weights.size();
+  for (uint32_t i = 0; i < own; ++i) {
+    const std::string name = b.manifest.weights[i]->name;
+    const uint64_t rows = b.manifest.weights[i]->rows, cols = b.manifest.weights[i]->cols;
+    const bool matrix = b.manifest.weights[i]->layout == static_cast<uint8_t>(formats::LayoutId::kR16);
+    if (!is_replaced(name))
+      continue;
+    for (size_t s = 0; s < skills.size(); ++s) {
+      const std::vector<float>& values = skills[s].weights_.at(name);
+      const std::string other = "skill.s" + std::to_string(s) + "." + name;
+      replaced[i].push_back(matrix ? b.matrix(other, rows, cols, values) : b.vector(other, values));
+    }
+    const std::vector<uint32_t> alternatives = replaced[i];
+    replaced[i].push_back(b.mixture("blend." + name, i, alternatives));
+  }
+  for (auto& stage : b.program.stages)
+    for (auto& call : stage->calls) {
+      bool changes = false;
+      change_weights(call->op, [&](uint32_t w) { return changes = changes || replaced.contains(w), w; });
+      for (size_t s = 0; changes && s <= skills.size(); ++s) {
+        auto alternative = std::make_unique<artifact::CallT>();
+        alternative->op = call->op;
+        alternative->skill = s < skills.size() ? static_cast<uint32_t>(s) : 0xffffffff;
+        change_weights(alternative->op, [&](uint32_t w) { return replaced.contains(w) ? replaced.at(w)[s] : w; });
+        call->alternatives.push_back(std::move(alternative));
+      }
+      if (call->op.type == artifact::Op::GluOp || call->op.type == artifact::Op::AttentionOp) {
+        const bool heads = call->op.type == artifact::Op::AttentionOp;
+        auto mask = std::make_unique<artifact::MaskBitsT>();
+        mask->kind = heads ? artifact::MaskKind::Heads : artifact::MaskKind::Ffn;
+        mask->layer = &stage - &b.program.stages[0] < static_cast<std::ptrdiff_t>(b.program.stages.size() / 2) ? 0 : 1;
+        mask->group = heads ? kHeadDim : 1;
+        for (auto& alternative : call->alternatives)
+          alternative->mask = std::make_unique<artifact::MaskBitsT>(*mask);
+        call->mask = std::move(mask);
+      }
+    }
+  for (size_t s = 0; s < skills.size(); ++s) {
+    b.manifest.skills.push_back(std::make_unique<artifact::SkillT>());
+    b.manifest.skills.back()->id = "s" + std::to_string(s);
+  }
+  for (const bool half : {false, true}) {
+    auto mask = std::make_unique<artifact::MaskT>();
+    mask->name = half ? "half" : "open";
+    mask->layers = mask->ffn_rows = 2;
+    mask->ffn_width = kFfn;
+    mask->heads = kHeads;
+    mask->ffn.assign(2 * kFfn / 8, half ? 0x55 : 0xff);
+    mask->head.assign(2, half ? 0x3d : 0x3f);
+    b.manifest.masks.push_back(std::move(mask));
+  }
+}
+
+Status TinyModel::write(const std::string& path, std::span<const TinyModel> skills) {
   ArtifactBuilder builder(kMaxBatch);
   build(builder);
+  if (!skills.empty())
+    add_skills(builder, skills);
   return builder.write(path);
 }
 

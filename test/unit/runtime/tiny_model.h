@@ -20,9 +20,18 @@ struct TinyModel {
   static constexpr float kEps = 1e-5f, kScoreCap = 20, kLogitCap = 30;
 
   /// Weights from a seed; `key_gain` multiplies the key projection of layer 1.
-  explicit TinyModel(float key_gain = 1);
+  explicit TinyModel(float key_gain = 1, uint64_t seed = 1);
 
-  Status write(const std::string& path);
+  /// The weights that a skill replaces: matrices of both layers, norms, a bias and the embedding.
+  static bool is_replaced(const std::string& name);
+  /// The same model with `weights` summed in place of the replaced weights: pairs of a model and its weight.
+  TinyModel mixed(std::span<const std::pair<const TinyModel*, float>> weights) const;
+  /// Switches off every other neuron, and query head 1, of both layers, in the reference.
+  void mask_half() { masked_ = true; }
+
+  /// With `skills` ("s0", "s1", …, each a model whose replaced weights are the skill's) and two masks: "open", which
+  /// switches nothing off and is the default, and "half", see mask_half().
+  Status write(const std::string& path, std::span<const TinyModel> skills = {});
   /// Logits of every position, [tokens x kVocab].
   std::vector<double> reference(std::span<const uint32_t> tokens) const;
 
@@ -31,9 +40,11 @@ private:
   std::vector<double> product(const std::string& name, uint64_t rows, const std::vector<double>& x) const;
   std::vector<double> norm(const std::vector<double>& x, const std::string& weight) const;
   void build(ArtifactBuilder& builder) const;
+  void add_skills(ArtifactBuilder& builder, std::span<const TinyModel> skills) const;
 
   std::map<std::string, std::vector<float>> weights_;
   uint64_t random_ = 1;
+  bool masked_ = false;
 };
 
 } // namespace cortiq::test

@@ -1,0 +1,34 @@
+#pragma once
+
+// What cortiq-skill does, one function a command. Each reads whole files and writes a new one, never onto its input.
+
+#include <optional>
+#include <string>
+
+#include "formats/status.h"
+
+namespace cortiq::skill {
+
+/// Prints the skills and masks of `file`; as one JSON object with `json`.
+Status list(const std::string& file, bool json);
+
+/// Puts the standalone skill file `skill` onto the model that it was cut from (specification 4.7). The result is a
+/// model whose tensors are the skill's where it has them; with `embed` they stand beside the base's, and the skill is
+/// chosen when the model runs.
+Status attach(const std::string& base, const std::string& skill, bool embed, const std::string& out);
+
+/// Removes skill `id` from `file`: its tensors and its record. Masks stay.
+Status detach(const std::string& file, const std::string& id, const std::string& out);
+
+/// Writes skill `id` of `file` as a standalone skill file bound to `base`: the tensors "skill.ID.…", or where there are
+/// none those that differ from the base's. Without `base` the skill is bound to `file` itself.
+Status extract(const std::string& file, const std::string& id, const std::optional<std::string>& base,
+               const std::string& out);
+
+/// Signs each file of a model with the 32-byte seed that stands in `key_file` as 64 hexadecimal digits.
+Status sign(const std::string& file, const std::string& key_file);
+
+/// Checks every hash, and the signatures; without a required key a file without signature passes.
+Status verify(const std::string& file, const std::optional<std::string>& required_key);
+
+} // namespace cortiq::skill

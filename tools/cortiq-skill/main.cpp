@@ -1,0 +1,117 @@
+// cortiq-skill: skills, masks and signatures of CMF files. Exit codes: 0 done, 2 bad input or bad command line, 1 a bug
+// of ours.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "formats/file_guard.h"
+#include "tools/cortiq-skill/commands.h"
+
+namespace {
+
+using cortiq::Status;
+
+constexpr int kBadInput = 2;
+
+/// One line on stderr, whatever bytes of the command line a parser's message repeats.
+int complain(std::string sentence, int code) {
+  std::replace_if(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  std::fprintf(stderr, "cortiq-skill: %s\n", sentence.c_str());
+  return code;
+}
+
+struct Words {
+  std::string file, skill, id, out, base, key;
+  bool json = false, embed = false;
+};
+
+/// Adds the commands to `app`; the one that is given sets `work`.
+void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
+  auto command = [&](const char* name, const char* help, std::function<Status()> run) {
+    CLI::App* sub = app.add_subcommand(name, help);
+    sub->callback([&work, run] { work = run; });
+    return sub;
+  };
+  auto optional = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  auto file = [&](CLI::App* sub, const char* help) { sub->add_option("FILE", w.file, help)->required(); };
+  auto out = [&](CLI::App* sub) {
+    sub->add_option("-o,--output", w.out, "file to write")->required()->type_name("OUT.cmf");
+  };
+  auto id = [&](CLI::App* sub) { sub->add_option("--id", w.id, "id of the skill")->required(); };
+
+  CLI::App* list =
+      command("list", "show the skills and masks of a CMF file", [&] { return cortiq::skill::list(w.file, w.json); });
+  file(list, "a CMF model or standalone skill file");
+  list->add_flag("--json", w.json, "as one JSON object");
+
+  CLI::App* attach = command("attach", "put a standalone skill file onto the model that it was cut from",
+                             [&] { return cortiq::skill::attach(w.file, w.skill, w.embed, w.out); });
+  attach->add_option("BASE", w.file, "the base model")->required();
+  attach->add_option("SKILL", w.skill, "the skill file")->required();
+  attach->add_flag("--embed", w.embed, "keep the base's tensors too: the skill is then chosen with cortiq-run --skill");
+  out(attach);
+
+  CLI::App* detach =
+      command("detach", "remove a skill from a model", [&] { return cortiq::skill::detach(w.file, w.id, w.out); });
+  file(detach, "a CMF model");
+  id(detach);
+  out(detach);
+
+  CLI::App* extract = command("extract", "write a skill of a model as a standalone file",
+                              [&, optional] { return cortiq::skill::extract(w.file, w.id, optional(w.base), w.out); });
+  file(extract, "a CMF model with the skill in it, or a specialist");
+  id(extract);
+  extract->add_option("--base", w.base, "the model to bind the skill to (default: FILE)")->type_name("BASE.cmf");
+  out(extract);
+
+  CLI::App* sign =
+      command("sign", "sign a file, beside it as FILE.sig", [&] { return cortiq::skill::sign(w.file, w.key); });
+  file(sign, "a CMF file");
+  sign->add_option("--key", w.key, "file with the 32-byte ed25519 seed as 64 hexadecimal digits")
+      ->required()
+      ->type_name("KEYFILE");
+
+  CLI::App* verify = command("verify", "check every hash of a file, and its signature",
+                             [&, optional] { return cortiq::skill::verify(w.file, optional(w.key)); });
+  file(verify, "a CMF file");
+  verify->add_option("--key", w.key, "refuse what is not signed with this ed25519 key")->type_name("HEX");
+  app.require_subcommand(1);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Skills, masks and signatures of CMF files.", "cortiq-skill");
+  app.set_version_flag("--version", "cortiq-skill " CORTIQ_VERSION " (CMF 2)");
+  Words words;
+  std::function<Status()> work;
+  declare(app, words, work);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return complain(std::string(error.what()) + "; see --help", kBadInput);
+  }
+  if (const Status status = work(); !status.ok())
+    return complain(status.message(), cortiq::exit_code(status));
+  if (std::fflush(stdout) != 0)
+    return complain("standard output cannot be written", kBadInput);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  cortiq::formats::install_file_guard("cortiq-skill");
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for this file", kBadInput);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), 1);
+  }
+}

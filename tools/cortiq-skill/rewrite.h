@@ -1,0 +1,35 @@
+#pragma once
+
+// What the commands that write have in common.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "formats/cmf/cmf_file.h"
+#include "formats/cmf/cmf_writer.h"
+
+namespace cortiq::skill {
+
+/// What identifies the model that a skill was cut from: the hash of its directory's bytes, as 16 digits.
+std::string base_key(const formats::CmfFile& file);
+
+/// The bytes of the masks section; empty without one.
+std::span<const uint8_t> masks_section(const formats::CmfFile& file);
+
+/// The index of record `id` in header.skills; fails, with a list of what there is.
+StatusOr<size_t> record_of(const formats::CmfFile& file, const std::string& id);
+
+/// The header for a new file: without shards, and without the section hashes that the writer makes.
+nlohmann::json plain_header(const formats::CmfFile& file);
+
+/// Adds `tensor` under `name`. Its bytes stay those of the file that it came from.
+void copy_tensor(formats::CmfWriter& writer, const formats::Tensor& tensor, std::string name);
+
+/// Refuses genomes and standalone skill files where a base model is asked for.
+Status check_base(const formats::CmfFile& file);
+
+} // namespace cortiq::skill
