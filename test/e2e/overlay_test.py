@@ -73,6 +73,18 @@ def check_skill_files(tally, o):
     for label, flags, model in (("the skill", ["--skill", "story"], out), ("no skill", [], base)):
         same = o.logits(program, tokens, *flags) == o.logits(o.compile(model), tokens)
         tally.check(f"embedded, {label}: as attached", None if same else "logits differ")
+    # A model without records, fine-tuned from the base, becomes a skill; two skills stand beside one base.
+    tuned, second_skill, both = (o.scratch.output(".cmf") for _ in range(3))
+    o.tool("cortiq-skill", "detach", out, "--id", "story", "-o", tuned)
+    o.tool("cortiq-skill", "extract", tuned, "--id", "again", "--base", base, "-o", second_skill)
+    o.tool("cortiq-skill", "attach", base, skill, second_skill, "--embed", "-o", both)
+    ids = [entry["id"] for entry in json.loads(o.tool("cortiq-skill", "list", both, "--json").stdout)["skills"]]
+    tally.check("two skills on one base", None if ids == ["story", "again"] else f"{ids}")
+    program_both = o.compile(both)
+    tally.check("a skill made of a fine-tuned model", None if o.logits(program_both, tokens, "--skill", "again") == o.logits(program, tokens, "--skill", "story") else "logits differ")
+    tally.check("two skills in place of the base's tensors", harness.why_not_refusal(o.call("cortiq-skill", "attach", base, skill, second_skill, "-o", out + "x"), out + "x"))
+    tally.check("one skill twice", harness.why_not_refusal(o.call("cortiq-skill", "attach", base, skill, again, "--embed", "-o", out + "x"), out + "x"))
+    tally.check("nothing is a skill of its base", harness.why_not_refusal(o.call("cortiq-skill", "extract", base, "--id", "none", "--base", base, "-o", out + "x"), out + "x"))
     detached = o.scratch.output(".cmf")
     o.tool("cortiq-skill", "detach", embedded, "--id", "story", "-o", detached)
     tally.check("detached: no skill", None if not json.loads(o.tool("cortiq-skill", "list", detached, "--json").stdout)["skills"] else "there is one")

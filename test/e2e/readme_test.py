@@ -19,7 +19,7 @@ def blocks():
 
 def main():
     args = harness.arguments(__doc__, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
-    harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-inspect", "cortiq-bench", "cortiq-convert")
+    harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-inspect", "cortiq-bench", "cortiq-convert", "cortiq-skill")
     if not os.path.exists(os.path.join(args.models, MODEL)):
         harness.skip_all(f"{MODEL} is not in {args.models}: tools/demo fetches it")
     tally = harness.Tally()

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 
 #include "formats/atomic_file.h"
@@ -46,44 +47,78 @@ void note_unused(const CmfFile& base, const CmfFile& skill) {
                    quote(tensor.name).c_str());
 }
 
+/// A skill file whose record `record` names the base.
+struct Binding {
+  CmfFile file;
+  size_t record;
+
+  const std::string& id() const { return file.skills()[record].id; }
+};
+
+StatusOr<Binding> bind(const CmfFile& base, const std::string& path) {
+  CORTIQ_ASSIGN_OR_RETURN(CmfFile skill, CmfFile::open(path));
+  CORTIQ_ASSIGN_OR_RETURN(const size_t record, binding_record(skill));
+  const std::string &wanted = skill.skills()[record].base_dir_hash, found = base_key(base);
+  if (wanted != found)
+    return invalid(quote(path) + " was cut from another base: it names " + quote(wanted) + ", " + quote(base.path()) +
+                   " is " + found);
+  CORTIQ_RETURN_IF_ERROR(check_identity(base, skill));
+  note_unused(base, skill);
+  return Binding{std::move(skill), record};
+}
+
 /// The specialist: the base's tensors in their order, the skill's where it has one of that name.
-Status write_specialist(const CmfFile& base, const CmfFile& skill, size_t record, const std::string& out) {
-  nlohmann::json header = plain_header(skill);
-  header["skills"][record].erase("base_dir_hash");
+Status write_specialist(const CmfFile& base, const Binding& skill, const std::string& out) {
+  nlohmann::json header = plain_header(skill.file);
+  header["skills"][skill.record].erase("base_dir_hash");
   formats::CmfWriter writer(std::move(header));
   for (const Tensor& tensor : base.tensors()) {
-    const Tensor* replacement = skill.find(tensor.name);
+    const Tensor* replacement = skill.file.find(tensor.name);
     copy_tensor(writer, replacement ? *replacement : tensor, tensor.name);
   }
-  writer.set_masks(masks_section(skill));
+  writer.set_masks(masks_section(skill.file));
   writer.set_vocab(base.vocab());
   return writer.write(out);
 }
 
-/// The base with the skill's tensors beside its own.
-Status write_embedded(const CmfFile& base, const CmfFile& skill, size_t record, const std::string& out) {
-  const std::string& id = skill.skills()[record].id;
-  for (const std::string& other : formats::skill_ids(base))
-    if (other == id)
-      return invalid(quote(base.path()) + " has a skill " + quote(id) + " already; detach it first");
-  nlohmann::json header = plain_header(base), entry = skill.header()["skills"][record];
-  entry.erase("base_dir_hash");
-  header["skills"].push_back(std::move(entry));
-  formats::CmfWriter writer(std::move(header));
-  for (const Tensor& tensor : base.tensors())
-    copy_tensor(writer, tensor, tensor.name);
-  for (const Tensor& tensor : skill.tensors()) {
+/// Adds the tensors of `skill` to those of its base.
+Status embed_one(formats::CmfWriter& writer, const CmfFile& base, const Binding& skill) {
+  for (const Tensor& tensor : skill.file.tensors()) {
     const Tensor* replaced = base.find(tensor.name);
     if (replaced && replaced->shape != tensor.shape)
-      return unsupported("tensor " + quote(tensor.name) + " of the skill has shape " +
+      return unsupported("tensor " + quote(tensor.name) + " of " + quote(skill.file.path()) + " has shape " +
                          formats::shape_text(tensor.shape) + ", the base's has " +
                          formats::shape_text(replaced->shape) +
                          ": a skill of another shape cannot be chosen while the model runs; attach it without --embed");
     if (replaced)
-      copy_tensor(writer, tensor, formats::skill_tensor_name(id, tensor.name));
+      copy_tensor(writer, tensor, formats::skill_tensor_name(skill.id(), tensor.name));
   }
-  if (!masks_section(skill).empty())
-    std::fprintf(stderr, "cortiq-skill: note: the skill's masks are left out; the base keeps its own\n");
+  if (!masks_section(skill.file).empty())
+    std::fprintf(stderr, "cortiq-skill: note: the masks of %s are left out; the base keeps its own\n",
+                 quote(skill.file.path()).c_str());
+  return {};
+}
+
+/// The base with the skills' tensors beside its own.
+Status write_embedded(const CmfFile& base, const std::vector<Binding>& skills, const std::string& out) {
+  std::vector<std::string> ids = formats::skill_ids(base);
+  for (const Binding& skill : skills) {
+    if (std::find(ids.begin(), ids.end(), skill.id()) != ids.end())
+      return invalid("there would be two skills " + quote(skill.id()) + " in " + quote(out) +
+                     "; detach the one that is there, or extract the other under another --id");
+    ids.push_back(skill.id());
+  }
+  nlohmann::json header = plain_header(base);
+  for (const Binding& skill : skills) {
+    nlohmann::json entry = skill.file.header()["skills"][skill.record];
+    entry.erase("base_dir_hash");
+    header["skills"].push_back(std::move(entry));
+  }
+  formats::CmfWriter writer(std::move(header));
+  for (const Tensor& tensor : base.tensors())
+    copy_tensor(writer, tensor, tensor.name);
+  for (const Binding& skill : skills)
+    CORTIQ_RETURN_IF_ERROR(embed_one(writer, base, skill));
   writer.set_masks(masks_section(base));
   writer.set_vocab(base.vocab());
   return writer.write(out);
@@ -91,20 +126,21 @@ Status write_embedded(const CmfFile& base, const CmfFile& skill, size_t record, 
 
 } // namespace
 
-Status attach(const std::string& base_path, const std::string& skill_path, bool embed, const std::string& out) {
+Status attach(const std::string& base_path, const std::vector<std::string>& skill_paths, bool embed,
+              const std::string& out) {
   CORTIQ_RETURN_IF_ERROR(formats::check_not_input(base_path, out));
-  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(skill_path, out));
+  for (const std::string& path : skill_paths)
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(path, out));
+  if (skill_paths.size() > 1 && !embed)
+    return invalid("only one skill can take the place of the base's tensors; put several beside them with --embed");
   CORTIQ_ASSIGN_OR_RETURN(const CmfFile base, CmfFile::open(base_path));
-  CORTIQ_ASSIGN_OR_RETURN(const CmfFile skill, CmfFile::open(skill_path));
   CORTIQ_RETURN_IF_ERROR(check_base(base));
-  CORTIQ_ASSIGN_OR_RETURN(const size_t record, binding_record(skill));
-  const std::string &wanted = skill.skills()[record].base_dir_hash, found = base_key(base);
-  if (wanted != found)
-    return invalid(quote(skill_path) + " was cut from another base: it names " + quote(wanted) + ", " +
-                   quote(base_path) + " is " + found);
-  CORTIQ_RETURN_IF_ERROR(check_identity(base, skill));
-  note_unused(base, skill);
-  return embed ? write_embedded(base, skill, record, out) : write_specialist(base, skill, record, out);
+  std::vector<Binding> skills;
+  for (const std::string& path : skill_paths) {
+    CORTIQ_ASSIGN_OR_RETURN(Binding skill, bind(base, path));
+    skills.push_back(std::move(skill));
+  }
+  return embed ? write_embedded(base, skills, out) : write_specialist(base, skills.front(), out);
 }
 
 } // namespace cortiq::skill

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/status.h"
 
@@ -12,16 +13,17 @@ namespace cortiq::skill {
 /// Prints the skills and masks of `file`; as one JSON object with `json`.
 Status list(const std::string& file, bool json);
 
-/// Puts the standalone skill file `skill` onto the model that it was cut from (specification 4.7). The result is a
-/// model whose tensors are the skill's where it has them; with `embed` they stand beside the base's, and the skill is
-/// chosen when the model runs.
-Status attach(const std::string& base, const std::string& skill, bool embed, const std::string& out);
+/// Puts standalone skill files onto the model that they were cut from (specification 4.7). The result is a model whose
+/// tensors are the skill's where it has them; with `embed` they stand beside the base's, the skill is chosen when the
+/// model runs, and there may be several: with one attached the result is no longer what the others name as their base.
+Status attach(const std::string& base, const std::vector<std::string>& skills, bool embed, const std::string& out);
 
 /// Removes skill `id` from `file`: its tensors and its record. Masks stay.
 Status detach(const std::string& file, const std::string& id, const std::string& out);
 
 /// Writes skill `id` of `file` as a standalone skill file bound to `base`: the tensors "skill.ID.…", or where there are
-/// none those that differ from the base's. Without `base` the skill is bound to `file` itself.
+/// none those that differ from the base's. Without `base` the skill is bound to `file` itself. With it `file` may be a
+/// model without any skill, fine-tuned from `base`: the skill is what it changed.
 Status extract(const std::string& file, const std::string& id, const std::optional<std::string>& base,
                const std::string& out);
 

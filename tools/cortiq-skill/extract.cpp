@@ -37,6 +37,15 @@ std::vector<Replacement> replacements(const CmfFile& file, const std::string& id
   return out;
 }
 
+/// The record of the skill. A model without any that is held against a base is a fine-tuned one: its record starts
+/// here.
+StatusOr<nlohmann::json> entry_of(const CmfFile& file, const std::string& id, bool has_base) {
+  if (has_base && formats::skill_ids(file).empty())
+    return nlohmann::json{{"id", id}};
+  CORTIQ_ASSIGN_OR_RETURN(const size_t record, record_of(file, id));
+  return nlohmann::json(file.header()["skills"][record]);
+}
+
 } // namespace
 
 Status extract(const std::string& path, const std::string& id, const std::optional<std::string>& base_path,
@@ -46,8 +55,8 @@ Status extract(const std::string& path, const std::string& id, const std::option
   CORTIQ_ASSIGN_OR_RETURN(const CmfFile base, CmfFile::open(base_path.value_or(path)));
   CORTIQ_RETURN_IF_ERROR(check_base(file));
   CORTIQ_RETURN_IF_ERROR(check_base(base));
-  CORTIQ_ASSIGN_OR_RETURN(const size_t record, record_of(file, id));
-  nlohmann::json header = plain_header(file), entry = header["skills"][record];
+  nlohmann::json header = plain_header(file);
+  CORTIQ_ASSIGN_OR_RETURN(nlohmann::json entry, entry_of(file, id, base_path.has_value()));
   entry["base_dir_hash"] = base_key(base);
   entry["base_arch"] = base.arch().arch_name;
   header["skills"] = nlohmann::json::array({std::move(entry)});

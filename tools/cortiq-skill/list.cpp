@@ -54,8 +54,9 @@ void print_json(const CmfFile& file, const OverlayCatalog& catalog) {
 }
 
 void print_text(const CmfFile& file, const OverlayCatalog& catalog) {
-  std::printf("%s: key %s, %zu skills, %zu masks\n", formats::quote(file.path()).c_str(), base_key(file).c_str(),
-              catalog.skills.size(), catalog.masks.size());
+  const size_t skills = catalog.skills.size(), masks = catalog.masks.size();
+  std::printf("%s: key %s, %zu skill%s, %zu mask%s\n", formats::quote(file.path()).c_str(), base_key(file).c_str(),
+              skills, skills == 1 ? "" : "s", masks, masks == 1 ? "" : "s");
   for (size_t i = 0; i < catalog.skills.size(); ++i) {
     const OverlaySkill& skill = catalog.skills[i];
     const Extent extent = extent_of(file, skill.id);

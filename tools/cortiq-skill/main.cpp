@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/file_guard.h"
 #include "tools/cortiq-skill/commands.h"
@@ -26,7 +27,8 @@ int complain(std::string sentence, int code) {
 }
 
 struct Words {
-  std::string file, skill, id, out, base, key;
+  std::string file, id, out, base, key;
+  std::vector<std::string> skills;
   bool json = false, embed = false;
 };
 
@@ -49,11 +51,11 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
   file(list, "a CMF model or standalone skill file");
   list->add_flag("--json", w.json, "as one JSON object");
 
-  CLI::App* attach = command("attach", "put a standalone skill file onto the model that it was cut from",
-                             [&] { return cortiq::skill::attach(w.file, w.skill, w.embed, w.out); });
+  CLI::App* attach = command("attach", "put standalone skill files onto the model that they were cut from",
+                             [&] { return cortiq::skill::attach(w.file, w.skills, w.embed, w.out); });
   attach->add_option("BASE", w.file, "the base model")->required();
-  attach->add_option("SKILL", w.skill, "the skill file")->required();
-  attach->add_flag("--embed", w.embed, "keep the base's tensors too: the skill is then chosen with cortiq-run --skill");
+  attach->add_option("SKILL", w.skills, "the skill file; several with --embed")->required();
+  attach->add_flag("--embed", w.embed, "keep the base's tensors too: a skill is then chosen with cortiq-run --skill");
   out(attach);
 
   CLI::App* detach =
@@ -64,7 +66,7 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
 
   CLI::App* extract = command("extract", "write a skill of a model as a standalone file",
                               [&, optional] { return cortiq::skill::extract(w.file, w.id, optional(w.base), w.out); });
-  file(extract, "a CMF model with the skill in it, or a specialist");
+  file(extract, "a CMF model with the skill in it; with --base also one fine-tuned from it");
   id(extract);
   extract->add_option("--base", w.base, "the model to bind the skill to (default: FILE)")->type_name("BASE.cmf");
   out(extract);
