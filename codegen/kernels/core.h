@@ -20,6 +20,7 @@ struct CoreContext {
   std::vector<Value> tokens; ///< activations of each token that the core takes at once
   Address scratch;           ///< behind the decoder's ladder area
   bool dot4;                 ///< the target has an instruction for vec.dot4
+  int64_t ahead;             ///< bytes behind a record that it asks memory for; 0: what the processor guesses will do
 };
 
 /// The finished sums of a row group: sums[t * vectors + v].
@@ -37,7 +38,12 @@ struct RecordPlace {
   Value index;          ///< activation counter at the start of the iteration
   int64_t static_index; ///< what to add to it for this record
   uint64_t weights;     ///< weights of this record that exist
+  Address ahead;        ///< what to ask memory for while this record is computed; no base: nothing
+  int64_t ahead_bytes;  ///< how much of it
 };
+
+/// Asks for part number `part` of `parts` of what a record is to ask for.
+void prefetch_part(CoreContext& c, const RecordPlace& place, unsigned part, unsigned parts);
 std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std::vector<Value> carried,
                           const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record);
 

@@ -96,6 +96,9 @@ Value Emit::gather_f32(Address a, Value index, int scale) {
 Value Emit::gather_i32(Address a, Value index, int scale) {
   return b_.create<vec::GatherOp>(loc_, i32(), a.base, a.disp, index, int64_t(scale));
 }
+void Emit::prefetch(Address a) {
+  b_.create<vec::PrefetchOp>(loc_, a.base, a.disp);
+}
 
 Value Emit::offset(Value pointer, int64_t bytes) {
   return bytes == 0 ? pointer : Value(b_.create<vec::PtrAddOp>(loc_, pointer, b_.getI64IntegerAttr(bytes)));

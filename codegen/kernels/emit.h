@@ -72,6 +72,7 @@ public:
   Value load_splat_i32(Address a);
   Value gather_f32(Address a, Value index_i32, int scale);
   Value gather_i32(Address a, Value index_i32, int scale);
+  void prefetch(Address a);
 
   // Addresses.
   Value offset(Value pointer, int64_t bytes);

@@ -30,6 +30,7 @@ public:
 private:
   std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
     if (g_.is_float) {
+      prefetch_part(c_, place, 0, 1);
       for (unsigned i = 0; i < place.weights; ++i) {
         std::vector<Value> w(c_.vectors);
         for (unsigned v = 0; v < c_.vectors; ++v)
@@ -39,8 +40,11 @@ private:
       return acc;
     }
     const unsigned span = g_.row_scale ? 32 : g_.span;
-    for (unsigned s = 0; s * span < place.weights; ++s)
+    const unsigned spans = unsigned((place.weights + span - 1) / span);
+    for (unsigned s = 0; s < spans; ++s) {
+      prefetch_part(c_, place, s, spans);
       span_products(place, s, span, acc);
+    }
     return acc;
   }
 

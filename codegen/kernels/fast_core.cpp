@@ -76,8 +76,9 @@ private:
 
   std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
     const unsigned span = g_.row_scale ? kGroup : g_.span;
-    const unsigned all_steps = unsigned((place.weights + 3) / 4);
+    const unsigned all_steps = unsigned((place.weights + 3) / 4), spans = unsigned((place.weights + span - 1) / span);
     for (unsigned s = 0; s * span < place.weights; ++s) {
+      prefetch_part(c_, place, s, spans);
       std::vector<Value> sums =
           dot4(span) ? span_sums_dot4(place, s, span, all_steps) : span_sums(place, s, span, all_steps);
       finish_span(place, s, span, sums, acc);

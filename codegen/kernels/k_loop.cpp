@@ -2,6 +2,26 @@
 
 namespace cortiq::codegen {
 
+namespace {
+
+constexpr int64_t kLine = 64;
+
+int64_t lines_before(int64_t bytes) {
+  return (bytes + kLine - 1) / kLine;
+}
+
+} // namespace
+
+void prefetch_part(CoreContext& c, const RecordPlace& place, unsigned part, unsigned parts) {
+  if (!place.ahead.base)
+    return;
+  // Lines are counted from the start of the iteration, so that neighbouring records share none.
+  const int64_t from = place.ahead.disp + place.ahead_bytes * part / parts;
+  const int64_t to = place.ahead.disp + place.ahead_bytes * (part + 1) / parts;
+  for (int64_t line = lines_before(from); line < lines_before(to); ++line)
+    c.e.prefetch({place.ahead.base, line * kLine});
+}
+
 std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std::vector<Value> carried,
                           const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record) {
   Emit& e = c.e;
@@ -17,6 +37,10 @@ std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std
   Value at = e.offset(group.base, group.disp + int64_t(c.spec.rows) * c.format.header_bytes);
   Value words = words_stride ? e.offset(group.base, group.disp + c.decoder.header_words_offset()) : Value();
 
+  // Records ask for what lies c.ahead bytes behind them; this is what lies behind the row headers.
+  for (int64_t at = 0; c.ahead > 0 && at < int64_t(c.spec.rows) * c.format.header_bytes; at += kLine)
+    e.prefetch({group.base, group.disp + c.ahead + at});
+
   auto emit_records = [&](Value base, Value header, Value index, int64_t static_index, uint64_t count, uint64_t partial,
                           std::vector<Value> values) {
     if (header)
@@ -27,6 +51,9 @@ std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std
       place.index = index;
       place.static_index = static_index + int64_t(i) * index_step;
       place.weights = i < count ? g.block : partial;
+      place.ahead_bytes = record_bytes;
+      if (c.ahead > 0)
+        place.ahead = {base, int64_t(i) * record_bytes + c.ahead};
       values = record(place, std::move(values));
     }
     return values;
