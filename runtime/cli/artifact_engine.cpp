@@ -44,7 +44,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   }
   out.description = describe(*model, *session);
   out.report = [session = session.get()] {
-    return session->profile_lines(measure_read_bandwidth(session->threads(), uint64_t{256} << 20, 3));
+    return describe(session->profile(), measure_read_bandwidth(session->threads()));
   };
   out.engine = std::move(session);
   out.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,7 +1,6 @@
 #include "runtime/executor/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 
 #include "runtime/cpu/limits.h"
@@ -33,12 +32,6 @@ uint64_t make_phase(uint64_t step, uint64_t stage) {
   return step << kStageBits | stage;
 }
 
-uint64_t now_ns() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
-
 /// Calls `use` with every call of `stage` that runs under `overlay`.
 template <class Use>
 void for_active_calls(const Stage& stage, const OverlayState* overlay, Use use) {
@@ -64,14 +57,14 @@ bool skipped(const Call& call, const OverlayState* overlay) {
 } // namespace
 
 Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile)
-    : program_(program), profile_(profile), cursors_(new Cursor[program.stages.size()]), phase_(program.stages.size()),
-      times_(program.call_count), steps_(times_.size()) {
+    : program_(program), cursors_(new Cursor[program.stages.size()]), phase_(program.stages.size()),
+      profiler_(profile ? std::make_unique<Profiler>(program, std::max(1u, threads)) : nullptr) {
   threads = std::max(1u, threads);
   spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : kSpins;
   scratch_each_ = (program.scratch_bytes + 127) / 64 * 64;
   scratch_.reset(new uint8_t[scratch_each_ * threads + 64]());
   scratch_base_ = scratch_.get() + (64 - reinterpret_cast<uintptr_t>(scratch_.get()) % 64) % 64;
-  calls_.reserve(times_.size());
+  calls_.reserve(program.call_count);
   stages_.reserve(program.stages.size());
   for (unsigned i = 1; i < threads; ++i) {
     try {
@@ -114,17 +107,32 @@ void Executor::plan(const OverlayState* overlay, uint64_t count, uint64_t head_f
 
 void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
   plan(context.overlay, count, head_first, head_count);
-  if (profile_)
+  if (profiler_) {
     for (const CallPlan& call : calls_)
-      ++steps_[call.call->number];
+      profiler_->add_call(*call.call, context, call.shape);
+    profiler_->begin_step();
+  }
   context_ = &context;
+  run();
+  if (profiler_)
+    profiler_->end_step();
+}
+
+void Executor::run() {
   if (others_.empty()) {
-    for (const StagePlan& stage : stages_)
-      run_items(stage, 0, stage.items, 0);
+    if (profiler_)
+      profiler_->begin_stages();
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      run_items(stages_[i], 0, stages_[i].items, 0);
+      if (profiler_)
+        profiler_->close_stage(i, true);
+    }
     return;
   }
   const uint64_t step = step_of(phase_.load(std::memory_order_relaxed)) + 1;
   open_cursors(step);
+  if (profiler_)
+    profiler_->begin_stages();
   const uint64_t phase = make_phase(step, run_serial_stages(0, 0));
   publish(phase);
   run_stages(phase, 0);
@@ -158,6 +166,8 @@ void Executor::run_stages(uint64_t phase, unsigned worker) {
   const uint64_t step = step_of(phase);
   while (step_of(phase) == step && stage_of(phase) < program_.stages.size()) {
     if (take_items(phase, worker)) {
+      if (profiler_)
+        profiler_->close_stage(stage_of(phase), true);
       phase = make_phase(step, run_serial_stages(stage_of(phase) + 1, worker));
       publish(phase);
     } else {
@@ -187,8 +197,11 @@ bool Executor::take_items(uint64_t phase, unsigned worker) {
 }
 
 uint64_t Executor::run_serial_stages(uint64_t stage, unsigned worker) {
-  for (; stage < stages_.size() && stages_[stage].items <= 1; ++stage)
+  for (; stage < stages_.size() && stages_[stage].items <= 1; ++stage) {
     run_items(stages_[stage], 0, stages_[stage].items, worker);
+    if (profiler_)
+      profiler_->close_stage(stage, false);
+  }
   return stage;
 }
 
@@ -220,28 +233,13 @@ void Executor::run_items(const StagePlan& stage, uint64_t begin, uint64_t end, u
     const uint64_t last = std::min(end, next);
     if (begin >= last)
       continue;
-    const uint64_t start = profile_ ? now_ns() : 0;
+    const uint64_t start = profiler_ ? Profiler::now() : 0;
     if (!skipped(*plan.call, context_->overlay))
       plan.call->run(*context_, plan.shape, begin - plan.first_item, last - plan.first_item, scratch);
-    if (profile_)
-      times_[plan.call->number].fetch_add(now_ns() - start, std::memory_order_relaxed);
+    if (profiler_)
+      profiler_->record(worker, *plan.call, start, Profiler::now());
     begin = last;
   }
-}
-
-std::vector<Executor::CallProfile> Executor::profile() const {
-  std::vector<CallProfile> out;
-  auto add = [&](const CallList& calls) {
-    for (const auto& call : calls)
-      out.push_back({call.get(), times_[call->number].load(std::memory_order_relaxed), steps_[call->number]});
-  };
-  for (const Stage& stage : program_.stages) {
-    add(stage.calls);
-    for (const OverlayPoint& point : stage.points)
-      for (const OverlayPoint::Alternative& alternative : point.alternatives)
-        add(alternative.calls);
-  }
-  return out;
 }
 
 } // namespace cortiq::runtime

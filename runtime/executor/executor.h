@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/executor/profiler.h"
 #include "runtime/executor/program.h"
 
 namespace cortiq::runtime {
@@ -31,13 +32,8 @@ public:
   /// Runs every stage on `count` tokens; head stages only on tokens [head_first, head_first + head_count).
   void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
 
-  /// With `profile`: time of a call (its items' times added over workers) and how often it ran since the start.
-  struct CallProfile {
-    const Call* call;
-    uint64_t nanoseconds;
-    uint64_t steps;
-  };
-  std::vector<CallProfile> profile() const;
+  /// Where the time goes; null without `profile`.
+  Profiler* profiler() const { return profiler_.get(); }
   uint64_t scratch_bytes() const { return scratch_each_ * threads(); }
 
 private:
@@ -61,6 +57,7 @@ private:
   };
 
   void plan(const OverlayState* overlay, uint64_t count, uint64_t head_first, uint64_t head_count);
+  void run();
   void worker(unsigned index);
   void open_cursors(uint64_t step);
   uint64_t wait_for_change(uint64_t phase, unsigned spins);
@@ -72,7 +69,6 @@ private:
   void run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker);
 
   const ResolvedProgram& program_;
-  const bool profile_;
   unsigned spins_;
   uint64_t scratch_each_ = 0;
   std::unique_ptr<uint8_t[]> scratch_;
@@ -91,8 +87,7 @@ private:
   alignas(64) std::atomic<uint32_t> parked_{0};
   std::atomic<bool> stop_{false};
 
-  std::vector<std::atomic<uint64_t>> times_; ///< nanoseconds by call
-  std::vector<uint64_t> steps_;
+  std::unique_ptr<Profiler> profiler_;
 };
 
 } // namespace cortiq::runtime

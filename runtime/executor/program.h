@@ -96,11 +96,19 @@ struct CallInfo {
   uint64_t weight_bytes = 0; ///< read once a step (more often when the batch is larger than a tile)
 };
 
+/// What a call reads and computes in a step.
+struct CallWork {
+  uint64_t bytes = 0;      ///< of weights and cache, each once
+  uint64_t operations = 0; ///< of matrix work; a multiplication and its addition are two
+};
+
 /// One call of the program. Immutable; its work items may run in any order, on any worker, at the same time.
 class Call {
 public:
   virtual ~Call() = default;
   virtual CallInfo info() const = 0;
+  /// For profiles; where experts are chosen, what even choices would come to.
+  virtual CallWork work(const StepContext&, const StepShape&) const { return {info().weight_bytes, 0}; }
   /// Work items for this shape; at least 1 when count is not 0.
   virtual uint64_t items(const StepShape& shape) const = 0;
   /// Runs items [begin, end). `scratch` is the worker's own and has scratch_bytes(), aligned to 64.

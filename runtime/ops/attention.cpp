@@ -262,6 +262,17 @@ uint64_t align64(uint64_t bytes) {
 class AttentionCall final : public Call {
 public:
   CallInfo info() const override { return {"attention", heads, kv.k_dim, 0}; }
+  CallWork work(const StepContext& step, const StepShape& shape) const override {
+    const uint64_t end = step.position + shape.first + shape.count;
+    const uint64_t first = kv.window == 0 ? 0 : end - std::min(end, kv.window + shape.count);
+    uint64_t pairs = 0; // of a query and a position that it sees
+    for (uint64_t token = 1; token <= shape.count; ++token) {
+      const uint64_t seen = step.position + shape.first + token;
+      pairs += kv.window == 0 ? seen : std::min(seen, kv.window);
+    }
+    return {(end - first) * kv.kv_heads * (kv.k_dim + kv.v_dim) * (step.kv_f16 ? 2 : 4),
+            2 * pairs * heads * (kv.k_dim + kv.v_dim)};
+  }
   uint64_t items(const StepShape& shape) const override { return query_blocks(shape) * head_blocks(shape); }
   uint64_t scratch_bytes() const override {
     return align64(kQueries * group() * sizeof(AttentionRow)) +

@@ -25,6 +25,9 @@ constexpr uint64_t kItemsPerWorker = 4;
 class MatmulCall final : public Call, public TokenProduct {
 public:
   CallInfo info() const override { return {name, weight.rows, weight.cols, weight.bytes.size()}; }
+  CallWork work(const StepContext&, const StepShape& shape) const override {
+    return {weight.bytes.size(), 2 * weight.rows * weight.cols * shape.count};
+  }
 
   uint64_t items(const StepShape& shape) const override { return formats::ceil_div(groups(), groups_an_item(shape)); }
 

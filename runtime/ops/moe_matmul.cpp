@@ -1,5 +1,6 @@
 // One matrix of every expert in use with the pairs that chose it: rows in blocks, an expert's pairs in token tiles.
 
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -33,6 +34,14 @@ class MoeMatmulCall final : public Call {
 public:
   CallInfo info() const override {
     return {name, most_groups * kRowGroup, cols, std::min<uint64_t>(choices, experts.size()) * average_bytes};
+  }
+  CallWork work(const StepContext&, const StepShape& shape) const override {
+    // A token leaves an expert alone with probability 1 - choices / experts.
+    const auto all = static_cast<double>(experts.size());
+    const double used =
+        all * (1 - std::pow(1 - std::min(1.0, static_cast<double>(choices) / all), static_cast<double>(shape.count)));
+    return {static_cast<uint64_t>(used * static_cast<double>(average_bytes)),
+            2 * most_groups * kRowGroup * cols * choices * shape.count};
   }
 
   uint64_t items(const StepShape& shape) const override {

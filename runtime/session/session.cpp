@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <map>
 #include <mutex>
 
 #include "formats/checked_math.h"
@@ -164,7 +162,11 @@ public:
     return means;
   }
 
-  std::vector<std::string> profile_lines(double machine_gbps) const override;
+  Profile profile() const override { return make_profile(executor_.profiler(), threads()); }
+  void reset_profile(uint64_t traced_steps) override {
+    if (Profiler* profiler = executor_.profiler())
+      profiler->reset(traced_steps);
+  }
   /// With a budget and a model of experts: how they were served since the model was loaded.
   std::string report() override {
     const ExpertStore* experts = model_->artifact().experts.get();
@@ -298,42 +300,6 @@ private:
   std::vector<float> collected_; // logits of several positions, side by side
   Executor executor_;
 };
-
-std::vector<std::string> ArtifactSession::profile_lines(double machine_gbps) const {
-  struct Sum {
-    uint64_t calls = 0, nanoseconds = 0, bytes = 0;
-  };
-  std::map<std::string, Sum> sums; // by name and shape
-  for (const Executor::CallProfile& entry : executor_.profile()) {
-    const CallInfo info = entry.call->info();
-    Sum& sum = sums[info.name + " " + std::to_string(info.rows) + "x" + std::to_string(info.cols)];
-    sum.calls += entry.steps;
-    sum.nanoseconds += entry.nanoseconds;
-    sum.bytes += entry.steps * info.weight_bytes;
-  }
-  std::vector<std::pair<std::string, Sum>> order(sums.begin(), sums.end());
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-    return a.second.nanoseconds != b.second.nanoseconds ? a.second.nanoseconds > b.second.nanoseconds
-                                                        : a.first < b.first;
-  });
-  std::vector<std::string> lines;
-  for (const auto& [name, sum] : order) {
-    // Work of several threads overlaps: their summed time over their number is the wall time of balanced work.
-    const double seconds = static_cast<double>(sum.nanoseconds) * 1e-9 / threads();
-    const double gbps = seconds > 0 ? static_cast<double>(sum.bytes) * 1e-9 / seconds : 0;
-    char line[160];
-    std::snprintf(line, sizeof(line), "  %llu calls  %.1f MB  %.3f ms  %.2f GB/s",
-                  static_cast<unsigned long long>(sum.calls), static_cast<double>(sum.bytes) * 1e-6, seconds * 1e3,
-                  gbps);
-    std::string text = name + line;
-    if (machine_gbps > 0 && sum.bytes != 0) {
-      std::snprintf(line, sizeof(line), "  %.0f%% of %.1f", 100 * gbps / machine_gbps, machine_gbps);
-      text += line;
-    }
-    lines.push_back(std::move(text));
-  }
-  return lines;
-}
 
 } // namespace
 

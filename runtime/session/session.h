@@ -12,6 +12,7 @@
 
 #include "formats/status.h"
 #include "runtime/engine.h"
+#include "runtime/session/profile.h"
 
 namespace cortiq::runtime {
 
@@ -31,7 +32,7 @@ struct SessionOptions {
   unsigned threads = 0;                    ///< 0: min(affinity, cgroup quota, useful cores)
   std::optional<KvType> kv = std::nullopt; ///< cache element type
   uint64_t max_context = 0;                ///< 0: what the artifact was compiled for
-  bool profile = false;                    ///< keep a time per kernel for profile_lines()
+  bool profile = false;                    ///< keep times for profile()
 };
 
 /// What the manifest says, for people and for tools.
@@ -99,9 +100,10 @@ public:
   /// Bytes of key/value cache, arena and scratch that are reserved (resident only as they are touched).
   virtual uint64_t reserved_bytes() const = 0;
 
-  /// With SessionOptions::profile: one line a kernel and shape (name, shape, calls, bytes, time, GB/s, and the share
-  /// of `machine_gbps` when that is not 0) since the session began.
-  virtual std::vector<std::string> profile_lines(double machine_gbps) const = 0;
+  /// With SessionOptions::profile: where the time of steps went since the session began or reset_profile().
+  virtual Profile profile() const = 0;
+  /// Forgets what was measured; the events of the next `traced_steps` steps are kept for profile().
+  virtual void reset_profile(uint64_t traced_steps) = 0;
 };
 
 } // namespace cortiq::runtime

@@ -134,7 +134,7 @@ Status bench_model(const ModelBenchOptions& options) {
                 out["decode_gbps"].get<double>(), gbps, peak);
   }
   std::fputs(session->report().c_str(), stderr);
-  for (const std::string& line : options.verbose ? session->profile_lines(gbps) : std::vector<std::string>())
+  for (const std::string& line : runtime::describe(session->profile(), gbps))
     std::fprintf(stderr, "%s\n", line.c_str());
   return {};
 }

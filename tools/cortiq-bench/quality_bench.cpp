@@ -210,7 +210,7 @@ Status bench_quality(const QualityBenchOptions& options) {
                                                  isatty(STDERR_FILENO) ? show_progress : runtime::WindowProgress()));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   print_result(options, result, model, reference, window, seconds);
-  for (const std::string& line : options.verbose ? model.session->profile_lines(0) : std::vector<std::string>())
+  for (const std::string& line : runtime::describe(model.session->profile(), 0))
     std::fprintf(stderr, "%s\n", line.c_str());
   return {};
 }

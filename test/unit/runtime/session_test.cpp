@@ -155,9 +155,63 @@ TEST_F(SessionTest, ProfileNamesEveryKernel) {
   options.threads = 2;
   auto one = *Session::create(model_, options);
   ASSERT_TRUE(one->forward(some_tokens(9), false).ok());
-  const std::vector<std::string> lines = one->profile_lines(10);
+  const std::vector<std::string> lines = describe(one->profile(), 10);
   EXPECT_THAT(lines, ::testing::Contains(HasSubstr("gemm_f32_f32_f32_r16_k40_1x16_bias_scalar 120x40")));
   EXPECT_THAT(lines, ::testing::Contains(HasSubstr("attention ")));
+}
+
+TEST_F(SessionTest, ProfileAccountsForAllTimeOfSteps) {
+  for (const unsigned threads : {1u, 3u}) {
+    SessionOptions options;
+    options.profile = true;
+    options.threads = threads;
+    auto one = *Session::create(model_, options);
+    ASSERT_TRUE(one->forward(some_tokens(9), false).ok());
+    one->reset_profile(1);
+    ASSERT_TRUE(one->forward(some_tokens(2), false).ok());
+    ASSERT_TRUE(one->forward(some_tokens(1), false).ok());
+    const Profile profile = one->profile();
+    EXPECT_EQ(profile.steps, 2u);
+    EXPECT_EQ(profile.threads, threads);
+    double busy = 0, seconds = 0;
+    for (const Profile::Row& row : profile.rows) {
+      EXPECT_EQ(row.calls % 2, 0u) << row.name;
+      busy += row.busy_seconds;
+      seconds += row.seconds;
+    }
+    EXPECT_NEAR(profile.work, busy / threads, 1e-6);
+    EXPECT_LE(seconds, profile.step);
+    for (const double part : {profile.work, profile.waiting, profile.alone, profile.setup})
+      EXPECT_GE(part, 0);
+    EXPECT_NEAR(profile.work + profile.waiting + profile.alone + profile.setup, profile.step, 1e-9);
+    double traced = 0; // the first of the two steps
+    for (const Profile::Event& event : profile.events) {
+      ASSERT_LT(event.row, profile.rows.size());
+      EXPECT_LT(event.thread, threads);
+      traced += event.seconds;
+    }
+    EXPECT_GT(traced, 0);
+    EXPECT_LT(traced, busy);
+  }
+}
+
+TEST_F(SessionTest, ProfileCountsWhatMatricesAndCacheComeTo) {
+  SessionOptions options;
+  options.profile = true;
+  auto one = *Session::create(model_, options);
+  ASSERT_TRUE(one->forward(some_tokens(9), false).ok());
+  one->reset_profile(0);
+  ASSERT_TRUE(one->forward(some_tokens(2), false).ok());
+  const Profile profile = one->profile();
+  EXPECT_TRUE(profile.events.empty());
+  bool found = false;
+  for (const Profile::Row& row : profile.rows)
+    if (row.name == "gemm_f32_f32_f32_r16_k40_1x16_bias_scalar" && row.rows == 120) {
+      found = true;
+      EXPECT_EQ(row.operations, 2.0 * 120 * 40 * 2 * static_cast<double>(row.calls));
+      EXPECT_EQ(row.bytes, 120.0 * 40 * sizeof(float) * static_cast<double>(row.calls));
+    }
+  EXPECT_TRUE(found);
 }
 
 TEST_F(SessionTest, MoreThreadsThanProcessorsFinish) {
