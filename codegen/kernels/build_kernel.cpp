@@ -117,6 +117,14 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
   const size_t at_once = e.lanes() == 8 ? 4 : 8;
   std::vector<Value> own = {e.load_ptr(args, offsetof(KernelArgs, weights))};
+  // Nothing asked for the first group: it may be far from where the last call ended.
+  constexpr int64_t kLine = 64, kLines = 4;
+  if (const int64_t first = std::min(ahead, group_bytes) / (kLine * kLines) * (kLine * kLines))
+    e.loop(e.index(0), e.index(first), kLine * kLines, {}, [&](Value at, const std::vector<Value>&) {
+      for (int64_t line = 0; line < kLines; ++line)
+        e.prefetch({e.offset(own[0], at, 1), line * kLine});
+      return std::vector<Value>();
+    });
   std::optional<Overlay> overlay;
   if (has_overlay(f.spec.codec)) {
     overlay.emplace(e, f.spec, format, f.vectors, args, Address{scratch, kOverlayScratch});

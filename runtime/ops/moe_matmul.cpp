@@ -28,6 +28,9 @@ struct Expert {
   const std::vector<Tile>*full_tiles, *tail_tiles;
   const float* bias;
   SlotRef input, token, out; ///< records of the pairs; of one token
+
+  /// Pairs that one pass over the weights serves.
+  uint64_t full_pass() const { return full_tiles ? full_tiles->back().tokens : 1; }
 };
 
 class MoeMatmulCall final : public Call {
@@ -60,14 +63,16 @@ public:
         step.experts && bank != kNoIndex
             ? &step.experts->open(bank, {plan.used, plan.experts_in_use()}, static_cast<uint32_t>(blocks))
             : nullptr;
-    for (uint64_t item = begin; item < end; ++item) {
+    for (uint64_t item = begin, next; item < end; item = next) {
       const uint64_t position = item / blocks;
       const uint64_t number = ticket ? ticket->expert(position) : plan.expert_in_use(position);
       const Expert& expert = experts[number];
       const uint64_t groups = formats::ceil_div(expert.rows, kRowGroup), full = expert.rows / kRowGroup;
-      const uint64_t first = item % blocks * each, last = std::min(first + each, groups);
       const auto [pair, end_pair] = plan.pairs_of(number);
       const uint64_t pairs = end_pair - pair;
+      // Weights that are read once are read in one go.
+      next = pairs <= expert.full_pass() ? std::min(end, (position + 1) * blocks) : item + 1;
+      const uint64_t first = item % blocks * each, last = std::min(first + (next - item) * each, groups);
       // What could not be read is left out: the step fails in the end.
       const uint8_t* bytes = ticket ? step.experts->bytes(*ticket, position) : expert.bytes;
       if (bytes && first < std::min(last, full))
@@ -76,7 +81,7 @@ public:
       if (bytes && first < last && last > full)
         run_rows(step, shape, expert, bytes, *expert.tail_tiles, full, 1, pair, pairs, scratch);
       if (ticket)
-        step.experts->finish(*ticket, position, 1);
+        step.experts->finish(*ticket, position, static_cast<uint32_t>(next - item));
     }
   }
 
@@ -94,6 +99,9 @@ private:
 
   uint64_t groups_an_item(const StepShape& shape) const {
     const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / (average_bytes / most_groups + 1));
+    // A token or a few of them rarely meet in an expert: each group is read once, however it is cut.
+    if (shape.count <= 4)
+      return shape.threads == 1 ? most_groups : 1;
     const uint64_t by_workers =
         std::max<uint64_t>(1, most_used(shape) * most_groups / (kItemsPerWorker * shape.threads));
     return std::min({by_cache, by_workers, most_groups});
