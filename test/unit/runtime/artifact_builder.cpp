@@ -1,5 +1,6 @@
 #include "test/unit/runtime/artifact_builder.h"
 
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -153,7 +154,7 @@ compiler::ArtifactContents ArtifactBuilder::contents() {
   out.manifest = manifest;
   out.provenance = "made by a test";
   out.weights = [this](size_t index, std::span<uint8_t> bytes) {
-    std::memcpy(bytes.data(), packed_[index].data(), bytes.size());
+    std::copy_n(packed_[index].begin(), bytes.size(), bytes.begin());
     return Status();
   };
   return out;
