@@ -33,7 +33,11 @@ size_t sequence_length(std::string_view s) {
 } // namespace
 
 std::string quote(std::string_view text) {
-  std::string out = "'";
+  return "'" + printable(text) + "'";
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
   std::string_view rest = text;
   while (!rest.empty()) {
     if (text.size() - rest.size() >= kLongest) {
@@ -55,7 +59,7 @@ std::string quote(std::string_view text) {
       rest.remove_prefix(n);
     }
   }
-  return out + "'";
+  return out;
 }
 
 bool is_utf8(std::string_view bytes) {

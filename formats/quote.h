@@ -13,6 +13,9 @@ namespace cortiq::formats {
 /// what is longer than 200 bytes is cut with "…".
 std::string quote(std::string_view text);
 
+/// The same without the quotes, for names in lists.
+std::string printable(std::string_view text);
+
 /// True when `bytes` are well-formed UTF-8 (no overlong forms, no surrogates).
 bool is_utf8(std::string_view bytes);
 

@@ -11,13 +11,12 @@ namespace cortiq::formats {
 namespace {
 
 constexpr std::string_view kNone = "none";
-constexpr double kLeastSum = 1e-9; // of a blend's weights (specification 4.4)
 
 template <class List, class Name>
 std::string names(const List& list, Name name) {
   std::string text;
   for (const auto& row : list)
-    text += (text.empty() ? "" : ", ") + row.*name;
+    text += (text.empty() ? "" : ", ") + printable(row.*name);
   return text.empty() ? "none" : text;
 }
 
@@ -33,12 +32,14 @@ Status add_blend(const OverlayCatalog& catalog, const std::vector<BlendPart>& bl
     sum += part.weight;
   if (!std::isfinite(sum))
     return invalid("the weights of the blend have no finite sum");
+  if (!(sum > 0))
+    return invalid("the weights of the blend have to sum to more than 0, for they are divided by their sum");
   for (const BlendPart& part : blend) {
     CORTIQ_ASSIGN_OR_RETURN(const uint32_t skill, skill_index(catalog, part.skill));
     for (const OverlayShare& share : out.shares)
       if (share.skill == skill)
         return invalid("the blend names skill " + quote(part.skill) + " twice");
-    out.shares.push_back({skill, static_cast<float>(part.weight / std::max(sum, kLeastSum))});
+    out.shares.push_back({skill, static_cast<float>(part.weight / sum)});
   }
   if (out.shares.size() == 1)
     out.shares[0].weight = 1;
@@ -111,13 +112,14 @@ std::string describe_selection(const OverlayCatalog& catalog, const OverlaySelec
     char weight[32] = "";
     if (selection.blends())
       std::snprintf(weight, sizeof(weight), ":%.3g", static_cast<double>(share.weight));
-    text += (text.empty() ? (selection.blends() ? "blend " : "skill ") : ",") + catalog.skills[share.skill].id + weight;
+    text += (text.empty() ? (selection.blends() ? "blend " : "skill ") : ",") +
+            printable(catalog.skills[share.skill].id) + weight;
   }
   if (text.empty())
     text = "no skill";
   if (!catalog.fixed_task.empty())
-    return text + ", task " + catalog.fixed_task;
-  return text + (selection.mask ? ", task " + catalog.masks[*selection.mask].name : ", no mask");
+    return text + ", task " + printable(catalog.fixed_task);
+  return text + (selection.mask ? ", task " + printable(catalog.masks[*selection.mask].name) : ", no mask");
 }
 
 } // namespace cortiq::formats

@@ -45,7 +45,7 @@ struct OverlaySelection {
 };
 
 /// Finds what `request` names. Without a task: the mask that the skill brings, else the catalog's default. Fails, with
-/// a list of what there is, for an unknown name, for skill and blend at once, and for weights without a sum.
+/// a list of what there is, for an unknown name, for skill and blend at once, and for weights without a sum above 0.
 StatusOr<OverlaySelection> select_overlay(const OverlayCatalog& catalog, const OverlayRequest& request);
 
 /// "skill story, task general", for people.

@@ -24,12 +24,17 @@ public:
       messages_.push_back({{"role", "system"}, {"content", options.system}});
   }
 
-  /// Obeys "/skill ID", "/blend ID:W,…" or "/task NAME". What the engine holds was computed under the former selection,
-  /// so the next turn runs the whole conversation again.
+  /// Obeys "/skill ID", "/blend ID:W,…" or "/task NAME"; a word alone asks what is in force. What the engine holds was
+  /// computed under the former selection, so the next turn runs the whole conversation again.
   Status command(const std::string& line) {
-    const size_t space = line.find(' ');
+    const size_t space = line.find_first_of(kBlanks);
     const std::string word = line.substr(1, space == line.npos ? line.npos : space - 1);
-    const std::string value = space == line.npos ? "" : line.substr(space + 1);
+    const std::string value = trimmed(space == line.npos ? "" : line.substr(space));
+    if (value.empty()) {
+      CORTIQ_RETURN_IF_ERROR(settle());
+      print_selection();
+      return {};
+    }
     RunOptions changed = options_;
     if (word == "skill" || word == "blend") {
       changed.skill = word == "skill" ? value : "";
@@ -37,20 +42,19 @@ public:
     } else {
       changed.task = value;
     }
-    if (changed.skill != "auto")
-      CORTIQ_RETURN_IF_ERROR(apply_overlay(changed, {}, loaded_));
+    // The choice of --skill auto waits for the next prompt.
+    CORTIQ_RETURN_IF_ERROR(changed.skill != "auto" ? apply_overlay(changed, {}, loaded_)
+                                                   : check_routing(loaded_.engine->overlay()));
     options_ = std::move(changed);
     settled_ = options_.skill != "auto";
     held_.clear();
     if (settled_)
-      std::fprintf(stderr, "(%s)\n", formats::describe_selection(loaded_.engine->overlay(), loaded_.selection).c_str());
+      print_selection();
     return {};
   }
   static bool is_command(const std::string& line) {
-    for (const char* word : {"/skill", "/blend", "/task"})
-      if (line == word || line.starts_with(std::string(word) + " "))
-        return true;
-    return false;
+    const std::string word = line.substr(0, line.find_first_of(kBlanks));
+    return word == "/skill" || word == "/blend" || word == "/task";
   }
 
   /// Sends one message and prints the answer. After a failure the conversation is as before.
@@ -66,6 +70,28 @@ public:
   }
 
 private:
+  static constexpr const char* kBlanks = " \t\r";
+
+  static std::string trimmed(std::string text) {
+    text.erase(0, text.find_first_not_of(kBlanks));
+    text.erase(text.find_last_not_of(kBlanks) + 1);
+    return text;
+  }
+
+  /// Puts in force what the command line asked for, unless a prompt has to choose.
+  Status settle() {
+    if (settled_ || options_.skill == "auto")
+      return {};
+    settled_ = true;
+    return apply_overlay(options_, {}, loaded_);
+  }
+
+  void print_selection() const {
+    const std::string text = settled_ ? formats::describe_selection(loaded_.engine->overlay(), loaded_.selection)
+                                      : "the next prompt chooses the skill";
+    std::fprintf(stderr, "(%s)\n", text.c_str());
+  }
+
   StatusOr<std::vector<uint32_t>> encode() const {
     const text::TextConfig& config = loaded_.text->config;
     Json variables = {{"messages", messages_}, {"add_generation_prompt", true}};

@@ -3,14 +3,17 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "formats/quote.h"
+
 namespace cortiq::runtime::cli {
 namespace {
 
 void print_scores(const formats::OverlayCatalog& catalog, const formats::Routing& routing) {
   for (const formats::SkillScore& score : routing.scores)
-    std::fprintf(stderr, "skill %-20s E %.4f\n", catalog.skills[score.skill].id.c_str(), score.relative);
+    std::fprintf(stderr, "skill %-20s E %.4f\n", formats::printable(catalog.skills[score.skill].id).c_str(),
+                 score.relative);
   std::fprintf(stderr, "%s (%s %.4f, threshold %.4f)\n",
-               routing.skill ? ("routed to skill " + catalog.skills[*routing.skill].id).c_str()
+               routing.skill ? ("routed to skill " + formats::printable(catalog.skills[*routing.skill].id)).c_str()
                              : "novel prompt, no skill",
                catalog.calibration ? "novelty" : "E", routing.novelty, routing.threshold);
 }
@@ -18,8 +21,7 @@ void print_scores(const formats::OverlayCatalog& catalog, const formats::Routing
 /// The skill of --skill auto, as a word for the request.
 StatusOr<std::string> route_prompt(std::span<const uint32_t> prompt, Loaded& loaded) {
   const formats::OverlayCatalog& catalog = loaded.engine->overlay();
-  if (formats::routing_layers(catalog).empty())
-    return unsupported("no skill of the model says what prompts it is for; name one with --skill ID");
+  CORTIQ_RETURN_IF_ERROR(check_routing(catalog));
   CORTIQ_ASSIGN_OR_RETURN(const formats::ResidualMeans means, loaded.engine->residual_means(prompt));
   loaded.routing = formats::route(catalog, means);
   print_scores(catalog, *loaded.routing);
@@ -27,6 +29,12 @@ StatusOr<std::string> route_prompt(std::span<const uint32_t> prompt, Loaded& loa
 }
 
 } // namespace
+
+Status check_routing(const formats::OverlayCatalog& catalog) {
+  if (formats::routing_layers(catalog).empty())
+    return unsupported("no skill of the model says what prompts it is for; name one with --skill ID");
+  return {};
+}
 
 Status apply_overlay(const RunOptions& options, std::span<const uint32_t> prompt, Loaded& loaded) {
   formats::OverlayRequest request{options.skill, {}, options.task};

@@ -15,6 +15,9 @@ namespace cortiq::runtime::cli {
 /// standard error, and the engine's state is empty afterwards.
 Status apply_overlay(const RunOptions& options, std::span<const uint32_t> prompt, Loaded& loaded);
 
+/// Fails where --skill auto has nothing to go by.
+Status check_routing(const formats::OverlayCatalog& catalog);
+
 /// What is in force, and the scores of --skill auto, as a JSON object.
 std::string overlay_json(const Loaded& loaded);
 

@@ -47,6 +47,7 @@ struct RawOptions {
   std::string prompt, tokens, memory;
   CLI::Option *prompt_given = nullptr, *tokens_given = nullptr, *max_given = nullptr, *penalty_given = nullptr;
   CLI::Option* system_given = nullptr;
+  CLI::Option *skill_given = nullptr, *blend_given = nullptr, *task_given = nullptr;
   uint64_t max_tokens = 0;
 };
 
@@ -87,13 +88,17 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token")->group(generation);
 
   const std::string overlay = "Skills and tasks";
-  app.add_option("--skill", o.skill, "skill to use: its id, none, or auto: the one that the prompt is nearest to")
-      ->type_name("ID")
-      ->group(overlay);
-  app.add_option("--blend", o.blend, "mix skills by weight: story:0.7,code:0.3")->type_name("ID:W,...")->group(overlay);
-  app.add_option("--task", o.task, "task mask to apply, or none (default: the skill's, else the model's)")
-      ->type_name("NAME")
-      ->group(overlay);
+  raw.skill_given =
+      app.add_option("--skill", o.skill, "skill to use: its id, none, or auto: the one that the prompt is nearest to")
+          ->type_name("ID")
+          ->group(overlay);
+  raw.blend_given = app.add_option("--blend", o.blend, "mix skills by weight: story:0.7,code:0.3")
+                        ->type_name("ID:W,...")
+                        ->group(overlay);
+  raw.task_given =
+      app.add_option("--task", o.task, "task mask to apply, or none (default: the skill's, else the model's)")
+          ->type_name("NAME")
+          ->group(overlay);
 
   const std::string output = "Output";
   app.add_flag("--json", o.json, "print one JSON object: tokens, text, finish_reason, usage, timings")->group(output);
@@ -165,6 +170,13 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, status.message());
   if (o.file.empty() && !o.doctor)
     return refuse(program, "it needs a FILE to run; see --help");
+  // An empty word is a variable of a script that was never set; it is no wish to run without.
+  if (raw.skill_given->count() != 0 && o.skill.empty())
+    return refuse(program, "--skill takes the id of a skill, none or auto, not an empty word");
+  if (raw.blend_given->count() != 0 && o.blend.empty())
+    return refuse(program, "--blend takes skills with their weights as in story:0.7,code:0.3, not an empty word");
+  if (raw.task_given->count() != 0 && o.task.empty())
+    return refuse(program, "--task takes the name of a task or none, not an empty word");
   if (!o.skill.empty() && !o.blend.empty())
     return refuse(program, "--skill and --blend exclude each other");
   if (o.prompt && o.tokens)

@@ -94,6 +94,7 @@ private:
     if (groups > 1)
       close_groups(keys, keys + experts);
     double sum = 0, largest = -std::numeric_limits<double>::infinity();
+    bool none_open = closed != nullptr;
     for (uint64_t j = 0; j < k; ++j) {
       uint64_t best = experts;
       float top = kLeast;
@@ -109,8 +110,14 @@ private:
       out[j] = scores[best];
       if (closed && !closed->expert(mask.layer, best)) // none is open any more: the choice counts for nothing
         out[j] = scoring == artifact::Scoring::SoftmaxSelected ? kLeast : 0;
+      else
+        none_open = false;
       sum += out[j];
       largest = std::max<double>(largest, out[j]);
+    }
+    if (none_open) { // there is no sum to divide by
+      std::fill_n(out, k, 0.0f);
+      return;
     }
     if (scoring == artifact::Scoring::SoftmaxSelected) {
       sum = 0;

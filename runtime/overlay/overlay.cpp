@@ -98,8 +98,9 @@ StatusOr<std::shared_ptr<const OverlayState>> make_overlay_state(const ResolvedP
         state->chosen[point.number] = alternative_of(point, selection.shares[0].skill);
         continue;
       }
+      // What serves some skills alone, as an input multiplied by a weight's column scales, no blend reads.
       if (!point.blend)
-        return invalid("the artifact has nothing to run under a blend in stage " + formats::quote(stage.name));
+        continue;
       const CallList& alternative = point.alternatives[0].calls;
       const uint32_t number = alternative.empty() ? 0 : alternative[0]->number;
       CORTIQ_ASSIGN_OR_RETURN(CallList calls, mix_calls(point, resolver, facts, *state, number));

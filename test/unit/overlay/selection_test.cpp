@@ -41,6 +41,10 @@ TEST(SelectOverlay, BlendsAreScaledToSumToOne) {
   EXPECT_EQ(selected({.skill = {}, .blend = {{"story", 1}, {"code", 3}}, .task = {}}),
             (OverlaySelection{{{0, 0.25f}, {1, 0.75f}}, 0}));
   EXPECT_EQ(selected({.skill = {}, .blend = {{"code", 0.2}}, .task = {}}), (OverlaySelection{{{1, 1}}, 0}));
+  EXPECT_EQ(selected({.skill = {}, .blend = {{"story", 1e-12}, {"code", 3e-12}}, .task = {}}),
+            (OverlaySelection{{{0, 0.25f}, {1, 0.75f}}, 0}));
+  EXPECT_EQ(selected({.skill = {}, .blend = {{"story", 1.5}, {"code", -0.5}}, .task = {}}),
+            (OverlaySelection{{{0, 1.5f}, {1, -0.5f}}, 0}));
 }
 
 TEST(SelectOverlay, Refusals) {
@@ -50,6 +54,13 @@ TEST(SelectOverlay, Refusals) {
   EXPECT_THAT(refusal(OverlayCatalog(), {.skill = "x", .blend = {}, .task = {}}), HasSubstr("it has: none"));
   EXPECT_THAT(refusal(catalog, {.skill = {}, .blend = {{"code", 1}, {"code", 1}}, .task = {}}), HasSubstr("twice"));
   EXPECT_THAT(refusal(catalog, {.skill = "code", .blend = {{"code", 1}}, .task = {}}), HasSubstr("exclude"));
+  for (const std::vector<BlendPart>& blend : {std::vector<BlendPart>{{"code", 0}},
+                                              {{"code", -1}},
+                                              {{"story", 0.5}, {"code", -0.5}},
+                                              {{"story", 1}, {"code", -2}}})
+    EXPECT_THAT(refusal(catalog, {.skill = {}, .blend = blend, .task = {}}), HasSubstr("more than 0"));
+  EXPECT_THAT(refusal(catalog, {.skill = {}, .blend = {{"story", 1e308}, {"code", 1e308}}, .task = {}}),
+              HasSubstr("no finite sum"));
   OverlayCatalog fixed;
   fixed.fixed_task = "deep";
   EXPECT_TRUE(select_overlay(fixed, {.skill = {}, .blend = {}, .task = "deep"}).ok());
