@@ -74,6 +74,106 @@ def check_masks_without_experts(tally, o):
             tally.check(f"{name}, {task}: compiled as run", None if same else "logits differ")
 
 
+def check_mask_files(tally, o):
+    """Masks are taken out, put into another file of the same base and taken away, and what applies when none is named stays."""
+    full, part, plain = o.model("masks-ffn.cmf"), o.scratch.output(".cmf"), o.scratch.output(".cmf")
+    parts = CmfParts(full)
+    parts.masks = b""
+    parts.features &= ~2
+    parts.write(plain)
+    o.tool("cortiq-skill", "extract", full, "--task", "deep", "--base", plain, "-o", part)
+    listed = json.loads(o.tool("cortiq-skill", "list", part, "--json").stdout)
+    tally.check("a mask alone", None if [m["name"] for m in listed["masks"]] == ["deep"] and listed["skills"][0]["tensors"] == 0 else f"{listed}")
+    tally.check("a mask alone does not run", harness.why_not_refusal(o.call("cortiq-compile", part, "-o", o.scratch.output(".cqa"))))
+    with_mask, without = o.scratch.output(".cmf"), o.scratch.output(".cmf")
+    o.tool("cortiq-skill", "attach", plain, part, "-o", with_mask)
+    program, whole = o.compile(with_mask), o.compile(full)
+    same = o.logits(program, TOKENS, "--task", "deep") == o.logits(whole, TOKENS, "--task", "deep")
+    tally.check("an attached mask computes the same", None if same else "logits differ")
+    same = o.logits(program, TOKENS) == o.logits(o.compile(plain), TOKENS)
+    tally.check("an attached mask waits to be named", None if same else "it applies at once")
+    o.tool("cortiq-skill", "detach", with_mask, "--task", "deep", "-o", without)
+    names = [m["name"] for m in json.loads(o.tool("cortiq-skill", "list", without, "--json").stdout)["masks"]]
+    tally.check("detached", None if names == ["all"] else f"{names}")
+    three = o.scratch.output(".cmf")
+    o.tool("cortiq-skill", "detach", full, "--task", "general", "-o", three)
+    names = [m["name"] for m in json.loads(o.tool("cortiq-skill", "list", three, "--json").stdout)["masks"]]
+    tally.check("the others stay", None if names == ["mild", "deep", "skiplayer"] else f"{names}")
+    same = o.logits(o.compile(three), TOKENS, "--task", "mild") == o.logits(whole, TOKENS, "--task", "mild")
+    tally.check("and compute the same", None if same else "logits differ")
+    out = o.scratch.output(".cmf")
+    parts.set_masks({"name": "deep"})
+    other = parts.write(o.scratch.output(".cmf"))
+    for label, flags in (("no such mask", ["extract", full, "--task", "poet"]), ("no masks at all", ["detach", plain, "--task", "deep"]),
+                         ("skill and mask at once", ["detach", full, "--task", "deep", "--id", "x"]), ("neither", ["detach", full]),
+                         ("another mask of that name", ["attach", other, part])):
+        tally.check(label, harness.why_not_refusal(o.call("cortiq-skill", *flags, "-o", out), out))
+
+
+def check_masked_skills(tally, o):
+    """A skill keeps the mask that it runs with when it goes to a base that has none."""
+    full, base, skill, both = o.model("skills-sparse.cmf"), *(o.scratch.output(".cmf") for _ in range(3))
+    parts = CmfParts(full)
+    parts.masks, parts.header["skills"], parts.features = b"", [], parts.features & ~2
+    parts.tensors = [t for t in parts.tensors if not t[0].startswith("skill.")]
+    parts.write(base)
+    o.tool("cortiq-skill", "extract", full, "--id", "story", "--base", base, "-o", skill)
+    o.tool("cortiq-skill", "attach", base, skill, "--embed", "-o", both)
+    program, whole = o.compile(both), o.compile(full)
+    same = o.logits(program, TOKENS, "--skill", "story") == o.logits(whole, TOKENS, "--skill", "story")
+    tally.check("a skill with its mask, embedded", None if same else "logits differ")
+    same = o.logits(program, TOKENS) == o.logits(o.compile(base), TOKENS)
+    tally.check("without the skill nothing is masked", None if same else "the skill's mask applies")
+    out = o.scratch.output(".cmf")
+    tally.check("a mask that a skill runs with stays", harness.why_not_refusal(o.call("cortiq-skill", "detach", both, "--task", "story", "-o", out), out))
+
+
+def check_skill_outputs(tally, o):
+    """No file of the input is replaced; ids that begin alike are told apart; a skill that only tensors name is one."""
+    base, whole = o.scratch.output(".cmf"), o.scratch.output(".cmf")
+    parts = CmfParts(o.model("qwen3-q4tp.cmf"))
+    parts.write(base)
+    codecs = {name: CmfParts(o.model(f"qwen3-{name}.cmf")) for name in ("q4t", "vbit")}
+    parts.add_skill("a", codecs["q4t"].named("down_proj"))
+    parts.add_skill("a.b", codecs["vbit"].named("o_proj"))
+    parts.add_skill("bare", codecs["vbit"].named("up_proj"))
+    parts.header["skills"].pop()
+    parts.write(whole)
+    before = open(base, "rb").read()
+    tally.check("never onto --base", harness.why_not_refusal(o.call("cortiq-skill", "extract", whole, "--id", "a", "--base", base, "-o", base)))
+    tally.check("the base is whole", None if open(base, "rb").read() == before else "it was replaced")
+    for n in (1, 2, 3):
+        name = f"sharded-0000{n}-of-00003.cmf"
+        with open(o.scratch.path(name), "wb") as copy:
+            copy.write(open(o.model(name), "rb").read())
+    first, second = (o.scratch.path(f"sharded-0000{n}-of-00003.cmf") for n in (1, 2))
+    before = open(second, "rb").read()
+    tally.check("never onto another shard", harness.why_not_refusal(
+        o.call("cortiq-skill", "extract", first, "--id", "a", "--base", base, "-o", second)))
+    tally.check("the shard is whole", None if open(second, "rb").read() == before else "it was replaced")
+    listed = {s["id"]: s["tensors"] for s in json.loads(o.tool("cortiq-skill", "list", whole, "--json").stdout)["skills"]}
+    layers = parts.arch["num_layers"]
+    tally.check("each has its own tensors", None if listed == {"a": layers, "a.b": layers, "bare": layers} else f"{listed}")
+    without, alone = o.scratch.output(".cmf"), o.scratch.output(".cmf")
+    o.tool("cortiq-skill", "detach", whole, "--id", "a", "-o", without)
+    program = o.compile(whole)
+    same = o.logits(o.compile(without), TOKENS, "--skill", "a.b") == o.logits(program, TOKENS, "--skill", "a.b")
+    tally.check("a detached, a.b computes the same", None if same else "logits differ")
+    o.tool("cortiq-skill", "extract", whole, "--id", "bare", "--base", base, "-o", alone)
+    listed = json.loads(o.tool("cortiq-skill", "list", alone, "--json").stdout)["skills"][0]
+    size = sum(len(t[3]) for t in codecs["vbit"].named("up_proj"))
+    tally.check("a standalone file's size", None if (listed["tensors"], listed["bytes"]) == (layers, size) else f"{listed}")
+    embedded = o.scratch.output(".cmf")
+    o.tool("cortiq-skill", "attach", base, alone, "--embed", "-o", embedded)
+    same = o.logits(o.compile(embedded), TOKENS, "--skill", "bare") == o.logits(program, TOKENS, "--skill", "bare")
+    tally.check("bare computes the same elsewhere", None if same else "logits differ")
+    key = o.scratch.path("m.cmf.sig")
+    with open(o.scratch.path("m.cmf"), "wb") as copy, open(key, "w") as seed:
+        copy.write(open(base, "rb").read())
+        seed.write("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60\n")
+    tally.check("a signature never replaces its key", harness.why_not_refusal(o.call("cortiq-skill", "sign", o.scratch.path("m.cmf"), "--key", key)))
+
+
 def check_words(tally, o):
     """What cannot be meant is refused in one sentence; in a chat it leaves everything as it was."""
     program = o.compile(o.model("skills.cmf"))
@@ -99,11 +199,11 @@ def check_words(tally, o):
 def main():
     args = harness.arguments(__doc__)
     harness.need_fixtures(args, "models")
-    harness.need_tools(args, "cortiq-compile", "cortiq-run")
+    harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-skill")
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         overlay = Overlay(args, scratch)
-        for check in (check_codecs, check_blends, check_masks_without_experts, check_words):
+        for check in (check_codecs, check_blends, check_masks_without_experts, check_mask_files, check_masked_skills, check_skill_outputs, check_words):
             try:
                 check(tally, overlay)
             except RuntimeError as error:

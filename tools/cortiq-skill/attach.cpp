@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "formats/atomic_file.h"
 #include "formats/cmf/cmf_overlay.h"
 #include "formats/quote.h"
 #include "tools/cortiq-skill/commands.h"
+#include "tools/cortiq-skill/mask_section.h"
 #include "tools/cortiq-skill/rewrite.h"
 
 namespace cortiq::skill {
@@ -53,6 +53,8 @@ struct Binding {
   size_t record;
 
   const std::string& id() const { return file.skills()[record].id; }
+  /// A mask alone: no tensors, and the record only binds it.
+  bool is_mask() const { return file.tensors().empty() && file.masks(); }
 };
 
 StatusOr<Binding> bind(const CmfFile& base, const std::string& path) {
@@ -93,33 +95,53 @@ Status embed_one(formats::CmfWriter& writer, const CmfFile& base, const Binding&
     if (replaced)
       copy_tensor(writer, tensor, formats::skill_tensor_name(skill.id(), tensor.name));
   }
-  if (!masks_section(skill.file).empty())
-    std::fprintf(stderr, "cortiq-skill: note: the masks of %s are left out; the base keeps its own\n",
-                 quote(skill.file.path()).c_str());
   return {};
 }
 
-/// The base with the skills' tensors beside its own.
+/// Adds the masks that come with `skill`: all of a file of masks, else the one that the skill runs with.
+Status add_masks(MaskSection& masks, const CmfFile& base, const Binding& skill, const std::string& own_task) {
+  std::string left_out;
+  for (const MaskPart& mask : read_masks(skill.file).masks) {
+    if (skill.is_mask() || mask.name() == own_task)
+      CORTIQ_RETURN_IF_ERROR(add_mask(masks, mask, skill.file, base));
+    else
+      left_out += (left_out.empty() ? "" : ", ") + quote(mask.name());
+  }
+  if (!left_out.empty())
+    std::fprintf(stderr, "cortiq-skill: note: of %s, masks that the skill does not name are left out: %s\n",
+                 quote(skill.file.path()).c_str(), left_out.c_str());
+  return {};
+}
+
+/// The base with the skills' tensors and masks beside its own.
 Status write_embedded(const CmfFile& base, const std::vector<Binding>& skills, const std::string& out) {
   std::vector<std::string> ids = formats::skill_ids(base);
   for (const Binding& skill : skills) {
+    if (skill.is_mask())
+      continue;
     if (std::find(ids.begin(), ids.end(), skill.id()) != ids.end())
       return invalid("there would be two skills " + quote(skill.id()) + " in " + quote(out) +
                      "; detach the one that is there, or extract the other under another --id");
     ids.push_back(skill.id());
   }
   nlohmann::json header = plain_header(base);
+  MaskSection masks = read_masks(base);
   for (const Binding& skill : skills) {
     nlohmann::json entry = skill.file.header()["skills"][skill.record];
+    const auto task = entry.find("input_mask_task");
+    CORTIQ_RETURN_IF_ERROR(
+        add_masks(masks, base, skill, task != entry.end() && task->is_string() ? task->get<std::string>() : ""));
     entry.erase("base_dir_hash");
-    header["skills"].push_back(std::move(entry));
+    if (!skill.is_mask())
+      header["skills"].push_back(std::move(entry));
   }
   formats::CmfWriter writer(std::move(header));
   for (const Tensor& tensor : base.tensors())
     copy_tensor(writer, tensor, tensor.name);
   for (const Binding& skill : skills)
     CORTIQ_RETURN_IF_ERROR(embed_one(writer, base, skill));
-  writer.set_masks(masks_section(base));
+  const std::vector<uint8_t> section = masks.bytes();
+  writer.set_masks(section);
   writer.set_vocab(base.vocab());
   return writer.write(out);
 }
@@ -128,19 +150,20 @@ Status write_embedded(const CmfFile& base, const std::vector<Binding>& skills, c
 
 Status attach(const std::string& base_path, const std::vector<std::string>& skill_paths, bool embed,
               const std::string& out) {
-  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(base_path, out));
-  for (const std::string& path : skill_paths)
-    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(path, out));
-  if (skill_paths.size() > 1 && !embed)
-    return invalid("only one skill can take the place of the base's tensors; put several beside them with --embed");
   CORTIQ_ASSIGN_OR_RETURN(const CmfFile base, CmfFile::open(base_path));
+  CORTIQ_RETURN_IF_ERROR(check_no_part(base, out));
   CORTIQ_RETURN_IF_ERROR(check_base(base));
   std::vector<Binding> skills;
   for (const std::string& path : skill_paths) {
     CORTIQ_ASSIGN_OR_RETURN(Binding skill, bind(base, path));
+    CORTIQ_RETURN_IF_ERROR(check_no_part(skill.file, out));
     skills.push_back(std::move(skill));
   }
-  return embed ? write_embedded(base, skills, out) : write_specialist(base, skills.front(), out);
+  // Masks take nothing's place.
+  const bool beside = embed || std::all_of(skills.begin(), skills.end(), [](const Binding& b) { return b.is_mask(); });
+  if (skills.size() > 1 && !beside)
+    return invalid("only one skill can take the place of the base's tensors; put several beside them with --embed");
+  return beside ? write_embedded(base, skills, out) : write_specialist(base, skills.front(), out);
 }
 
 } // namespace cortiq::skill

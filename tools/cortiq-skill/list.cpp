@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -20,12 +22,40 @@ struct Extent {
 
 Extent extent_of(const CmfFile& file, const std::string& id) {
   Extent out;
-  const std::string prefix = formats::skill_tensor_name(id, "");
-  for (const formats::Tensor& tensor : file.tensors())
-    if (tensor.name.starts_with(prefix)) {
-      ++out.tensors;
-      out.bytes += tensor.data.size();
-    }
+  auto add = [&](const formats::Tensor& tensor) {
+    ++out.tensors;
+    out.bytes += tensor.data.size();
+  };
+  if (file.envelope().has(formats::CmfFeature::kSkillFile))
+    std::for_each(file.tensors().begin(), file.tensors().end(), add); // under plain names
+  else
+    for (const auto& [index, name] : replacements_of(file, id))
+      add(file.tensors()[index]);
+  return out;
+}
+
+struct Share {
+  const char* of;
+  uint64_t on = 0, all = 0;
+};
+
+/// How much of the model a mask leaves on, neurons and heads counted in the layers that it does not skip.
+std::array<Share, 4> shares_of(const formats::OverlayMask& mask) {
+  std::array<Share, 4> out{Share{"neurons"}, Share{"heads"}, Share{"layers"}, Share{"experts"}};
+  auto count = [](Share& share, bool on) {
+    ++share.all;
+    share.on += on;
+  };
+  for (uint64_t row = 0; row < mask.ffn_rows; ++row)
+    for (uint64_t i = 0; i < mask.ffn_width; ++i)
+      count(out[0], mask.gate(row) && mask.neuron(row, i));
+  for (uint64_t layer = 0; layer < mask.layers; ++layer) {
+    for (uint64_t i = 0; i < mask.heads; ++i)
+      count(out[1], mask.gate(layer) && mask.query_head(layer, i));
+    count(out[2], mask.gate(layer));
+    for (uint64_t i = 0; i < mask.expert_count; ++i)
+      count(out[3], mask.gate(layer) && mask.expert(layer, i));
+  }
   return out;
 }
 
@@ -47,8 +77,12 @@ void print_json(const CmfFile& file, const OverlayCatalog& catalog) {
                       {"bytes", extent.bytes}});
   }
   const auto fallback = catalog.default_mask();
-  for (size_t i = 0; i < catalog.masks.size(); ++i)
+  for (size_t i = 0; i < catalog.masks.size(); ++i) {
     masks.push_back({{"name", catalog.masks[i].name}, {"default", fallback == i}});
+    for (const Share& share : shares_of(catalog.masks[i]))
+      if (share.all != 0)
+        masks.back()[share.of] = {{"on", share.on}, {"of", share.all}};
+  }
   const nlohmann::ordered_json out = {{"key", base_key(file)}, {"skills", skills}, {"masks", masks}};
   std::printf("%s\n", out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
@@ -61,15 +95,23 @@ void print_text(const CmfFile& file, const OverlayCatalog& catalog) {
     const OverlaySkill& skill = catalog.skills[i];
     const Extent extent = extent_of(file, skill.id);
     const std::string base = base_of(file, i);
-    std::printf("skill %s: %zu tensors, %.1f KiB%s%s%s%s%s\n", skill.id.c_str(),
-                base.empty() ? extent.tensors : file.tensors().size(), static_cast<double>(extent.bytes) / 1024,
+    std::printf("skill %s: %zu tensors, %.1f KiB%s%s%s%s%s\n", formats::printable(skill.id).c_str(), extent.tensors,
+                static_cast<double>(extent.bytes) / 1024,
                 skill.name.empty() ? "" : (", " + formats::quote(skill.name)).c_str(),
-                skill.task.empty() ? "" : (", task " + skill.task).c_str(),
-                skill.descriptor ? ", chosen by --skill auto" : "", base.empty() ? "" : ", cut from ", base.c_str());
+                skill.task.empty() ? "" : (", task " + formats::printable(skill.task)).c_str(),
+                skill.descriptor ? ", chosen by --skill auto" : "", base.empty() ? "" : ", cut from ",
+                formats::printable(base).c_str());
   }
   const auto fallback = catalog.default_mask();
-  for (size_t i = 0; i < catalog.masks.size(); ++i)
-    std::printf("mask %s%s\n", catalog.masks[i].name.c_str(), fallback == i ? " (applies when none is named)" : "");
+  for (size_t i = 0; i < catalog.masks.size(); ++i) {
+    std::string shares;
+    for (const Share& share : shares_of(catalog.masks[i]))
+      if (share.all != 0)
+        shares += (shares.empty() ? ": " : ", ") + std::to_string(share.on) + " of " + std::to_string(share.all) + " " +
+                  share.of;
+    std::printf("mask %s%s%s\n", formats::printable(catalog.masks[i].name).c_str(), shares.c_str(),
+                fallback == i ? " (applies when none is named)" : "");
+  }
 }
 
 } // namespace

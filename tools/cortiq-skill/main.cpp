@@ -27,7 +27,7 @@ int complain(std::string sentence, int code) {
 }
 
 struct Words {
-  std::string file, id, out, base, key;
+  std::string file, id, task, out, base, key;
   std::vector<std::string> skills;
   bool json = false, embed = false;
 };
@@ -44,30 +44,39 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
   auto out = [&](CLI::App* sub) {
     sub->add_option("-o,--output", w.out, "file to write")->required()->type_name("OUT.cmf");
   };
-  auto id = [&](CLI::App* sub) { sub->add_option("--id", w.id, "id of the skill")->required(); };
+  auto what = [&](CLI::App* sub) {
+    CLI::Option_group* one = sub->add_option_group("What");
+    one->add_option("--id", w.id, "id of the skill");
+    one->add_option("--task", w.task, "name of the mask");
+    one->require_option(1);
+  };
 
   CLI::App* list =
       command("list", "show the skills and masks of a CMF file", [&] { return cortiq::skill::list(w.file, w.json); });
   file(list, "a CMF model or standalone skill file");
   list->add_flag("--json", w.json, "as one JSON object");
 
-  CLI::App* attach = command("attach", "put standalone skill files onto the model that they were cut from",
+  CLI::App* attach = command("attach", "put standalone files of skills or masks onto the model that they were cut from",
                              [&] { return cortiq::skill::attach(w.file, w.skills, w.embed, w.out); });
   attach->add_option("BASE", w.file, "the base model")->required();
-  attach->add_option("SKILL", w.skills, "the skill file; several with --embed")->required();
+  attach->add_option("SKILL", w.skills, "the skill or mask file; several with --embed")->required();
   attach->add_flag("--embed", w.embed, "keep the base's tensors too: a skill is then chosen with cortiq-run --skill");
   out(attach);
 
-  CLI::App* detach =
-      command("detach", "remove a skill from a model", [&] { return cortiq::skill::detach(w.file, w.id, w.out); });
+  CLI::App* detach = command("detach", "remove a skill or a mask from a model", [&] {
+    return w.task.empty() ? cortiq::skill::detach(w.file, w.id, w.out)
+                          : cortiq::skill::detach_mask(w.file, w.task, w.out);
+  });
   file(detach, "a CMF model");
-  id(detach);
+  what(detach);
   out(detach);
 
-  CLI::App* extract = command("extract", "write a skill of a model as a standalone file",
-                              [&, optional] { return cortiq::skill::extract(w.file, w.id, optional(w.base), w.out); });
-  file(extract, "a CMF model with the skill in it; with --base also one fine-tuned from it");
-  id(extract);
+  CLI::App* extract = command("extract", "write a skill or a mask of a model as a standalone file", [&, optional] {
+    return w.task.empty() ? cortiq::skill::extract(w.file, w.id, optional(w.base), w.out)
+                          : cortiq::skill::extract_mask(w.file, w.task, optional(w.base), w.out);
+  });
+  file(extract, "a CMF model with the skill or mask in it; with --base also one fine-tuned from it");
+  what(extract);
   extract->add_option("--base", w.base, "the model to bind the skill to (default: FILE)")->type_name("BASE.cmf");
   out(extract);
 

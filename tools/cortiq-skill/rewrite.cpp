@@ -1,5 +1,9 @@
 #include "tools/cortiq-skill/rewrite.h"
 
+#include <algorithm>
+
+#include "formats/atomic_file.h"
+#include "formats/cmf/cmf_overlay.h"
 #include "formats/cmf/hash64.h"
 #include "formats/quote.h"
 
@@ -20,14 +24,37 @@ std::span<const uint8_t> masks_section(const CmfFile& file) {
   return masks.size == 0 ? std::span<const uint8_t>() : file.file_bytes(0).subspan(masks.offset, masks.size);
 }
 
-StatusOr<size_t> record_of(const CmfFile& file, const std::string& id) {
+StatusOr<std::optional<size_t>> record_of(const CmfFile& file, const std::string& id) {
   std::string known;
-  for (size_t i = 0; i < file.skills().size(); ++i) {
-    if (file.skills()[i].id == id)
-      return i;
-    known += (known.empty() ? "" : ", ") + file.skills()[i].id;
+  const std::vector<std::string> ids = formats::skill_ids(file);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] == id)
+      return i < file.skills().size() ? std::optional(i) : std::nullopt;
+    known += (known.empty() ? "" : ", ") + formats::printable(ids[i]);
   }
   return invalid(quote(file.path()) + " has no skill " + quote(id) + "; it has: " + (known.empty() ? "none" : known));
+}
+
+std::map<size_t, std::string> replacements_of(const CmfFile& file, const std::string& id) {
+  const std::string prefix = formats::skill_tensor_name(id, "");
+  std::vector<std::string> others; // prefixes of skills whose ids begin with this one
+  for (const std::string& other : formats::skill_ids(file))
+    if (other.starts_with(id + "."))
+      others.push_back(formats::skill_tensor_name(other, ""));
+  std::map<size_t, std::string> out;
+  for (size_t i = 0; i < file.tensors().size(); ++i) {
+    const std::string& name = file.tensors()[i].name;
+    if (name.starts_with(prefix) &&
+        std::none_of(others.begin(), others.end(), [&](const std::string& other) { return name.starts_with(other); }))
+      out[i] = name.substr(prefix.size());
+  }
+  return out;
+}
+
+Status check_no_part(const CmfFile& file, const std::string& out) {
+  for (size_t i = 0; i < file.file_count(); ++i)
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(file.file_path(i), out));
+  return {};
 }
 
 nlohmann::json plain_header(const CmfFile& file) {

@@ -3,7 +3,8 @@
 // What the commands that write have in common.
 
 #include <cstdint>
-#include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -20,8 +21,15 @@ std::string base_key(const formats::CmfFile& file);
 /// The bytes of the masks section; empty without one.
 std::span<const uint8_t> masks_section(const formats::CmfFile& file);
 
-/// The index of record `id` in header.skills; fails, with a list of what there is.
-StatusOr<size_t> record_of(const formats::CmfFile& file, const std::string& id);
+/// The index of record `id` in header.skills; none for a skill that only its tensors name. Fails where there is no such
+/// skill, with a list of what there is.
+StatusOr<std::optional<size_t>> record_of(const formats::CmfFile& file, const std::string& id);
+
+/// The names that the tensors of skill `id` replace, by index into file.tensors(). Those of skill "a.b" are not a's.
+std::map<size_t, std::string> replacements_of(const formats::CmfFile& file, const std::string& id);
+
+/// Refuses an output that is one of the model's files.
+Status check_no_part(const formats::CmfFile& file, const std::string& out);
 
 /// The header for a new file: without shards, and without the section hashes that the writer makes.
 nlohmann::json plain_header(const formats::CmfFile& file);

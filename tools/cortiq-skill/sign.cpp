@@ -36,6 +36,7 @@ Status sign(const std::string& path, const std::string& key_file) {
     CORTIQ_ASSIGN_OR_RETURN(const formats::CmfSignature signature, formats::sign_cmf(file.file_bytes(i), seed));
     const std::string text = formats::cmf_signature_json(signature);
     const std::string out = formats::cmf_signature_path(file.file_path(i));
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(key_file, out));
     CORTIQ_RETURN_IF_ERROR(formats::write_file(out, {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
     std::printf("%s: signed by %s\n", quote(out).c_str(), formats::signer_key_hex(signature.key).c_str());
   }
