@@ -87,6 +87,11 @@ struct StepShape {
   uint64_t first = 0;
   uint64_t count = 0;
   unsigned threads = 1;
+  uint64_t position = 0; ///< of the batch's first token
+  /// Memory that the call's items share: shared_bytes() of it, zero before the call's first step and then as the call
+  /// left it. None where nobody gives any.
+  uint8_t* shared = nullptr;
+  uint64_t shared_bytes = 0;
 };
 
 /// What a call is, for people.
@@ -115,6 +120,13 @@ public:
   virtual void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
                    uint8_t* scratch) const = 0;
   virtual uint64_t scratch_bytes() const { return 0; }
+  /// Whether items() depends on StepShape::position.
+  virtual bool by_position() const { return false; }
+  /// Bytes of StepShape::shared, a multiple of 64, for a cache of `positions`.
+  virtual uint64_t shared_bytes(uint64_t positions) const {
+    (void)positions;
+    return 0;
+  }
 
   // Set by the loader.
   MaskBits mask;

@@ -1,14 +1,18 @@
-// Causal attention over a layer's cache: online softmax in blocks of 64 positions.
+// Causal attention over a layer's cache: online softmax in chunks of 256 positions, which are added up in ascending
+// order.
 //
-// Blocks lie at fixed positions of the context and every row (one query head of one token) sums its own positions in
-// ascending order, so a row's result depends on its position only, not on the batch it came in nor on the workers.
-// Layouts: see KvShape. Sixteen neighbouring positions' scores are computed in the lanes of a vector; up to four rows
-// share each load of a key or value.
+// Chunks, and the blocks in them, lie at fixed positions of the context. What a row (one query head of one token) sums
+// in which order depends on its own position only: not on the batch it came in, nor on who computed which chunk. So a
+// few tokens over a long context can be cut by chunks as well as by heads: each item leaves the sums of its chunk, and
+// the item that is the last of its heads to finish adds them up.
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
+#include <utility>
 
 #include "formats/checked_math.h"
+#include "runtime/ops/attention_rows.h"
 #include "runtime/ops/op.h"
 #include "runtime/overlay/overlay.h"
 
@@ -16,224 +20,12 @@
 #define HWY_TARGET_INCLUDE "runtime/ops/attention.cpp"
 #include "hwy/foreach_target.h" // stands before every header that is compiled once a target
 
-#include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/attention_rows-inl.h"
 #include "runtime/ops/quantize-inl.h"
-
-#ifndef CORTIQ_RUNTIME_OPS_ATTENTION_ONCE
-#define CORTIQ_RUNTIME_OPS_ATTENTION_ONCE
-namespace cortiq::runtime {
-
-inline constexpr uint64_t kAttentionBlock = 64;
-
-/// One query head of one token.
-struct AttentionRow {
-  const float* q;
-  float* acc;          ///< v_stride floats
-  uint64_t begin, end; ///< positions it sees
-  float max, sum;
-};
-
-/// Rows of one KV head, ordered by ascending `begin` and `end`.
-struct AttentionTask {
-  AttentionRow* rows;
-  uint64_t count;
-  const uint8_t* keys; ///< of this KV head
-  const uint8_t* values;
-  uint64_t k_dim, v_stride;
-  float scale, softcap;
-  bool f16;
-};
-
-} // namespace cortiq::runtime
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace cortiq::runtime {
 namespace HWY_NAMESPACE {
-
-constexpr size_t kLanes = hn::MaxLanes(F32());
-constexpr size_t kVectors = 16 / kLanes; // vectors that hold one value of 16 positions
-
-template <bool kF16>
-HWY_INLINE hn::Vec<F32> LoadCache(const uint8_t* base, uint64_t element) {
-  const F32 d;
-  if constexpr (kF16) {
-    const hn::Rebind<hwy::float16_t, F32> dh;
-    return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(base) + element));
-  } else {
-    return hn::LoadU(d, reinterpret_cast<const float*>(base) + element);
-  }
-}
-
-/// Scores of R rows against S groups of 16 positions; `scores` has a row each 64.
-template <bool kF16, int R, int S>
-HWY_INLINE void ScoreGroups(const AttentionTask& task, const AttentionRow* rows, uint64_t group, float* scores) {
-  const F32 d;
-  hn::Vec<F32> acc[R][S][kVectors];
-  for (int r = 0; r < R; ++r)
-    for (int s = 0; s < S; ++s)
-      for (size_t v = 0; v < kVectors; ++v)
-        acc[r][s][v] = hn::Zero(d);
-  for (uint64_t i = 0; i < task.k_dim; ++i)
-    for (int s = 0; s < S; ++s)
-      for (size_t v = 0; v < kVectors; ++v) {
-        const auto key = LoadCache<kF16>(task.keys, ((group + s) * task.k_dim + i) * 16 + v * kLanes);
-        for (int r = 0; r < R; ++r)
-          acc[r][s][v] = hn::MulAdd(hn::Set(d, rows[r].q[i]), key, acc[r][s][v]);
-      }
-  for (int r = 0; r < R; ++r)
-    for (int s = 0; s < S; ++s)
-      for (size_t v = 0; v < kVectors; ++v)
-        hn::StoreU(acc[r][s][v], d, scores + r * kAttentionBlock + s * 16 + v * kLanes);
-}
-
-/// Turns a block's raw scores of one row into weights, and returns the factor for what the row has summed so far.
-HWY_INLINE float Weigh(const AttentionTask& task, AttentionRow& row, uint64_t block, float* scores) {
-  const F32 d;
-  const auto scale = hn::Set(d, task.softcap > 0 ? task.scale / task.softcap : task.scale);
-  for (size_t j = 0; j < kAttentionBlock; j += kLanes) {
-    auto v = hn::Mul(hn::LoadU(d, scores + j), scale);
-    if (task.softcap > 0)
-      v = hn::Mul(hn::Set(d, task.softcap), hn::Tanh(d, v));
-    hn::StoreU(v, d, scores + j);
-  }
-  const uint64_t base = block * kAttentionBlock;
-  const uint64_t first = row.begin > base ? row.begin - base : 0;
-  const uint64_t last = std::min(kAttentionBlock, row.end - base);
-  std::fill(scores, scores + first, -std::numeric_limits<float>::infinity());
-  std::fill(scores + last, scores + kAttentionBlock, -std::numeric_limits<float>::infinity());
-  auto largest = hn::Set(d, row.max);
-  for (size_t j = 0; j < kAttentionBlock; j += kLanes)
-    largest = hn::Max(largest, hn::LoadU(d, scores + j));
-  const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
-  const auto vtop = hn::Set(d, top);
-  auto sums = hn::Zero(d);
-  for (size_t j = 0; j < kAttentionBlock; j += kLanes) {
-    const auto weight = hn::Exp(d, hn::Sub(hn::LoadU(d, scores + j), vtop));
-    sums = hn::Add(sums, weight);
-    hn::StoreU(weight, d, scores + j);
-  }
-  const float correction = hn::GetLane(hn::Exp(d, hn::Set(d, row.max - top)));
-  row.sum = row.sum * correction + hn::GetLane(hn::SumOfLanes(d, sums));
-  row.max = top;
-  return correction;
-}
-
-/// acc = acc * correction + sum over positions [first, last) of weight * value, for C vectors of columns.
-template <bool kF16, int R, int C>
-HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_t base, uint64_t first, uint64_t last,
-                          const float* weights, const float* corrections, uint64_t column) {
-  const F32 d;
-  hn::Vec<F32> acc[R][C];
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c)
-      acc[r][c] = hn::Mul(hn::LoadU(d, rows[r].acc + column + c * kLanes), hn::Set(d, corrections[r]));
-  for (uint64_t j = first; j < last; ++j)
-    for (int c = 0; c < C; ++c) {
-      const auto value = LoadCache<kF16>(task.values, (base + j) * task.v_stride + column + c * kLanes);
-      for (int r = 0; r < R; ++r)
-        acc[r][c] = hn::MulAdd(hn::Set(d, weights[r * kAttentionBlock + j]), value, acc[r][c]);
-    }
-  for (int r = 0; r < R; ++r)
-    for (int c = 0; c < C; ++c)
-      hn::StoreU(acc[r][c], d, rows[r].acc + column + c * kLanes);
-}
-
-template <bool kF16, int R>
-HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint64_t block) {
-  // Enough independent sums to hide the latency, few enough to stay in registers.
-  constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
-  constexpr int kColumns = R <= 2 ? 4 : 2;
-  const uint64_t base = block * kAttentionBlock;
-  uint64_t first = kAttentionBlock, last = 0; // positions that any of the rows sees
-  for (int r = 0; r < R; ++r) {
-    first = std::min(first, rows[r].begin > base ? rows[r].begin - base : 0);
-    last = std::max(last, std::min(kAttentionBlock, rows[r].end - base));
-  }
-  HWY_ALIGN float scores[R * kAttentionBlock];
-  for (uint64_t group = 0; group < 4; group += kGroups) {
-    if (group * 16 >= last || (group + kGroups) * 16 <= first)
-      for (int r = 0; r < R; ++r) // masked below
-        std::fill_n(scores + r * kAttentionBlock + group * 16, kGroups * 16, 0.0f);
-    else
-      ScoreGroups<kF16, R, kGroups>(task, rows, block * 4 + group, scores + group * 16);
-  }
-  float corrections[R];
-  for (int r = 0; r < R; ++r)
-    corrections[r] = Weigh(task, rows[r], block, scores + r * kAttentionBlock);
-  uint64_t column = 0;
-  for (; column + kColumns * kLanes <= task.v_stride; column += kColumns * kLanes)
-    AddValues<kF16, R, kColumns>(task, rows, base, first, last, scores, corrections, column);
-  for (; column < task.v_stride; column += kLanes)
-    AddValues<kF16, R, 1>(task, rows, base, first, last, scores, corrections, column);
-}
-
-template <bool kF16>
-void RunBlocks(const AttentionTask& task) {
-  const uint64_t last_block = (task.rows[task.count - 1].end - 1) / kAttentionBlock;
-  for (uint64_t block = task.rows[0].begin / kAttentionBlock; block <= last_block; ++block) {
-    const uint64_t base = block * kAttentionBlock;
-    uint64_t row = 0, end = task.count;
-    while (row < end && task.rows[row].end <= base)
-      ++row;
-    while (end > row && task.rows[end - 1].begin >= base + kAttentionBlock)
-      --end;
-    for (; row < end; row += std::min<uint64_t>(4, end - row)) {
-      AttentionRow* rows = task.rows + row;
-      switch (end - row) {
-      case 1:
-        BlockRows<kF16, 1>(task, rows, block);
-        break;
-      case 2:
-        BlockRows<kF16, 2>(task, rows, block);
-        break;
-      case 3:
-        BlockRows<kF16, 3>(task, rows, block);
-        break;
-      default:
-        BlockRows<kF16, 4>(task, rows, block);
-      }
-    }
-  }
-}
-
-void Attend(const AttentionTask& task) {
-  if (task.f16)
-    RunBlocks<true>(task);
-  else
-    RunBlocks<false>(task);
-}
-
-/// Divides a finished row by its sum; `sink` is one more score without a value, absent when `has_sink` is false.
-void FinishRow(AttentionRow& row, bool has_sink, float sink, uint64_t count, float* out) {
-  float factor = 1;
-  if (has_sink) {
-    const F32 d;
-    const float top = std::max(row.max, sink);
-    factor = hn::GetLane(hn::Exp(d, hn::Set(d, row.max - top)));
-    row.sum = row.sum * factor + hn::GetLane(hn::Exp(d, hn::Set(d, sink - top)));
-  }
-  const float scale = factor / row.sum;
-  for (uint64_t i = 0; i < count; ++i)
-    out[i] = row.acc[i] * scale;
-}
-
-/// Adds to a row what it sees of `anchors` further keys and values: `query` . key * scale, without cap.
-void AddAnchors(AttentionRow& row, const float* query, const float* keys, const float* values, uint64_t anchors,
-                uint64_t k_dim, uint64_t v_dim, float scale) {
-  for (uint64_t a = 0; a < anchors; ++a) {
-    float score = 0;
-    for (uint64_t i = 0; i < k_dim; ++i)
-      score += query[i] * keys[a * k_dim + i];
-    score *= scale;
-    const float top = std::max(row.max, score);
-    const float kept = std::exp(row.max - top), weight = std::exp(score - top);
-    row.max = top;
-    row.sum = row.sum * kept + weight;
-    for (uint64_t i = 0; i < v_dim; ++i)
-      row.acc[i] = row.acc[i] * kept + weight * values[a * v_dim + i];
-  }
-}
 
 void QuantizeHeads(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
   quantize_range(x, begin, end, k, record);
@@ -250,14 +42,41 @@ namespace {
 HWY_EXPORT(AddAnchors);
 HWY_EXPORT(Attend);
 HWY_EXPORT(FinishRow);
+HWY_EXPORT(MergeRow);
 HWY_EXPORT(QuantizeHeads);
 
 constexpr uint64_t kMaxAnchors = 65536;
 constexpr uint64_t kQueries = 16; // tokens of an item: they share the keys and values that the item reads
+// Positions whose keys and values, 128 KiB of a usual head, an item reads: short enough to share out a context of a
+// thousand, long enough that adding up costs nothing.
+constexpr uint64_t kChunk = 4 * kAttentionBlock;
+// Items a worker gets at least, where heads and positions allow it.
+constexpr uint64_t kItemsPerWorker = 4;
+// Room for the sums of chunks is made for this many tokens at once (drafts that are checked together), of a long
+// context for as many as fit kPartBytes.
+constexpr uint64_t kPartTokens = 8;
+constexpr uint64_t kPartBytes = uint64_t{64} << 20;
 
 uint64_t align64(uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
+
+/// How a step's work is cut. Items: [unit of heads][query block], or [unit of heads][chunk].
+struct Cut {
+  uint64_t heads = 1;        ///< query heads of a unit
+  uint64_t units = 1;        ///< of all heads
+  uint64_t query_blocks = 1; ///< of kQueries tokens
+  uint64_t first_chunk = 0;
+  uint64_t chunks = 0; ///< 0: an item goes through all positions of its tokens
+  uint64_t items() const { return units * (chunks != 0 ? chunks : query_blocks); }
+};
+
+/// Query heads of one KV head and tokens of the batch.
+struct Piece {
+  uint64_t head, heads;
+  uint64_t first, last; ///< tokens
+  uint64_t rows() const { return heads * (last - first); }
+};
 
 class AttentionCall final : public Call {
 public:
@@ -273,22 +92,32 @@ public:
     return {(end - first) * kv.kv_heads * (kv.k_dim + kv.v_dim) * (step.kv_f16 ? 2 : 4),
             2 * pairs * heads * (kv.k_dim + kv.v_dim)};
   }
-  uint64_t items(const StepShape& shape) const override { return query_blocks(shape) * head_blocks(shape); }
+  uint64_t items(const StepShape& shape) const override { return cut(shape).items(); }
+  bool by_position() const override { return true; }
   uint64_t scratch_bytes() const override {
-    return align64(kQueries * group() * sizeof(AttentionRow)) +
-           align64(kQueries * group() * kv.v_stride() * sizeof(float)) +
-           align64(kQueries * largest_heads() * kv.v_dim * sizeof(float));
+    return 2 * align64(most_rows() * sizeof(AttentionRow)) + 2 * align64(most_rows() * kv.v_stride() * sizeof(float)) +
+           align64(kQueries * (heads_inseparable() ? heads : group()) * kv.v_dim * sizeof(float));
+  }
+  uint64_t shared_bytes(uint64_t positions) const override {
+    const uint64_t seen = kv.window != 0 ? std::min(positions, kv.window + kPartTokens) : positions;
+    const uint64_t one = (seen / kChunk + 2) * heads * part_floats() * sizeof(float);
+    return counter_bytes() + std::max(one, std::min(kPartTokens * one, kPartBytes));
   }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
-    const uint64_t blocks = query_blocks(shape);
+    const Cut how = cut(shape);
+    const Room room = lay_out(scratch);
     for (uint64_t item = begin; item < end; ++item) {
+      if (how.chunks != 0) {
+        run_chunk(step, shape, how, item / how.chunks, item % how.chunks, room);
+        continue;
+      }
       // The last queries see most positions: they come first, so that the end of the stage is fine grained.
-      const uint64_t first = shape.first + (blocks - 1 - item % blocks) * kQueries;
+      const uint64_t block = how.query_blocks - 1 - item % how.query_blocks;
+      const uint64_t first = shape.first + block * kQueries;
       const uint64_t last = std::min(first + kQueries, shape.first + shape.count);
-      const uint64_t each = heads_an_item(shape);
-      run_item(step, first, last, item / blocks * each, each, scratch);
+      run_queries(step, how, item / how.query_blocks, first, last, room);
     }
   }
 
@@ -305,30 +134,207 @@ public:
   std::vector<uint64_t> group_windows; ///< of each KV head; empty = the cache's
 
 private:
+  /// A worker's scratch.
+  struct Room {
+    AttentionRow *totals, *parts;
+    float *total_sums, *part_sums;
+    float* results; ///< [token][head of the unit][v_dim]
+  };
+
   uint64_t group() const { return heads / kv.kv_heads; }
+  uint64_t most_rows() const { return kQueries * group(); }
   /// Groups of a q8a record may not be shared by two items.
   bool heads_inseparable() const { return act_out.present && kv.v_dim % 32 != 0; }
-  uint64_t largest_heads() const { return heads_inseparable() ? heads : group(); }
-  uint64_t query_blocks(const StepShape& shape) const { return formats::ceil_div(shape.count, kQueries); }
-  uint64_t heads_an_item(const StepShape& shape) const {
-    if (heads_inseparable())
-      return heads;
-    return shape.threads == 1 || kv.kv_heads * query_blocks(shape) >= 2 * shape.threads ? group() : 1;
-  }
-  uint64_t head_blocks(const StepShape& shape) const { return heads / heads_an_item(shape); }
+  /// Sums of a row over a chunk: of its values, then its largest score and the sum of its weights.
+  uint64_t part_floats() const { return kv.v_stride() + 16; }
+  uint64_t counter_bytes() const { return heads * 64; }
 
-  /// Tokens [first, last) of the batch and query heads [head, head + count).
-  void run_item(const StepContext& step, uint64_t first, uint64_t last, uint64_t head, uint64_t count,
-                uint8_t* scratch) const {
-    auto* rows = reinterpret_cast<AttentionRow*>(scratch);
-    auto* acc = reinterpret_cast<float*>(scratch + align64(kQueries * group() * sizeof(AttentionRow)));
-    float* results = acc + align64(kQueries * group() * kv.v_stride() * sizeof(float)) / sizeof(float);
-    const uint64_t width = count * kv.v_dim;
-    for (uint64_t done = 0; done < count; done += std::min(count, group()))
-      attend(step, first, last, head + done, std::min(count, group()), rows, acc, results + done * kv.v_dim, width);
+  Room lay_out(uint8_t* scratch) const {
+    auto take = [&](uint64_t bytes) { return std::exchange(scratch, scratch + align64(bytes)); };
+    Room room;
+    room.totals = reinterpret_cast<AttentionRow*>(take(most_rows() * sizeof(AttentionRow)));
+    room.parts = reinterpret_cast<AttentionRow*>(take(most_rows() * sizeof(AttentionRow)));
+    room.total_sums = reinterpret_cast<float*>(take(most_rows() * kv.v_stride() * sizeof(float)));
+    room.part_sums = reinterpret_cast<float*>(take(most_rows() * kv.v_stride() * sizeof(float)));
+    room.results = reinterpret_cast<float*>(scratch);
+    return room;
+  }
+
+  /// Depends on the number of threads; the results do not.
+  Cut cut(const StepShape& shape) const {
+    Cut how;
+    how.query_blocks = formats::ceil_div(shape.count, kQueries);
+    const uint64_t position = shape.position + shape.first, end = position + shape.count;
+    how.first_chunk = (kv.window != 0 && position + 1 > kv.window ? position + 1 - kv.window : 0) / kChunk;
+    const uint64_t chunks = formats::ceil_div(end, kChunk) - how.first_chunk;
+    const uint64_t part_bytes = chunks * shape.count * heads * part_floats() * sizeof(float);
+    if (shape.threads > 1 && how.query_blocks == 1 && chunks > 1 && counter_bytes() + part_bytes <= shape.shared_bytes)
+      how.chunks = chunks;
+    if (heads_inseparable()) {
+      how.heads = heads;
+      return how;
+    }
+    // Rows of one KV head share what they read, so heads are the last thing that is cut.
+    how.heads = group();
+    how.units = kv.kv_heads;
+    while (shape.threads > 1 && how.heads > 1 && how.items() < kItemsPerWorker * shape.threads) {
+      how.heads = (how.heads + 1) / 2;
+      how.units = kv.kv_heads * formats::ceil_div(group(), how.heads);
+    }
+    return how;
+  }
+
+  struct Heads {
+    uint64_t first, count;
+  };
+  Heads heads_of(const Cut& how, uint64_t unit) const {
+    if (heads_inseparable())
+      return {0, heads};
+    const uint64_t each = how.units / kv.kv_heads; // units of a KV head
+    const uint64_t done = unit % each * how.heads;
+    return {unit / each * group() + done, std::min(how.heads, group() - done)};
+  }
+
+  /// Calls `use` with the part of `unit` that each KV head has.
+  template <class Use>
+  void for_each_piece(const Heads& unit, uint64_t first, uint64_t last, Use use) const {
+    for (uint64_t done = 0; done < unit.count; done += std::min(unit.count, group()))
+      use(Piece{unit.first + done, std::min(unit.count, group()), first, last});
+  }
+
+  void run_queries(const StepContext& step, const Cut& how, uint64_t unit, uint64_t first, uint64_t last,
+                   const Room& room) const {
+    const Heads mine = heads_of(how, unit);
+    for_each_piece(mine, first, last, [&](const Piece& piece) {
+      begin_totals(step, piece, room);
+      const uint64_t chunks = formats::ceil_div(step.position + last, kChunk);
+      for (uint64_t chunk = room.totals[0].begin / kChunk; chunk < chunks; ++chunk) {
+        const uint64_t row = attend(step, piece, chunk, room, [&](uint64_t r) { return room.part_sums + r * kv.v_stride(); });
+        for (uint64_t r = row; r < piece.rows() && sees(room.totals[r], chunk); ++r)
+          HWY_DYNAMIC_DISPATCH(MergeRow)(room.totals[r], room.parts[r - row], kv.v_stride());
+      }
+      finish(step, piece, mine, room);
+    });
+    emit(step, mine, first, last, room.results);
+  }
+
+  void run_chunk(const StepContext& step, const StepShape& shape, const Cut& how, uint64_t unit, uint64_t index,
+                 const Room& room) const {
+    const Heads mine = heads_of(how, unit);
+    const uint64_t first = shape.first, last = shape.first + shape.count;
+    auto* sums = reinterpret_cast<float*>(shape.shared + counter_bytes());
+    auto part = [&](uint64_t chunk, const Piece& piece, uint64_t row) {
+      const uint64_t token = row / piece.heads, head = piece.head + row % piece.heads;
+      return sums + (((chunk - how.first_chunk) * shape.count + token) * heads + head) * part_floats();
+    };
+    const uint64_t chunk = how.first_chunk + index;
+    for_each_piece(mine, first, last, [&](const Piece& piece) {
+      begin_totals(step, piece, room);
+      const uint64_t row = attend(step, piece, chunk, room, [&](uint64_t r) { return part(chunk, piece, r); });
+      for (uint64_t r = row; r < piece.rows() && sees(room.totals[r], chunk); ++r) {
+        float* kept = room.parts[r - row].acc + kv.v_stride();
+        kept[0] = room.parts[r - row].max;
+        kept[1] = room.parts[r - row].sum;
+      }
+    });
+    // Whoever is last sees what the others stored, and leaves the counter as the next step wants it.
+    std::atomic_ref<uint64_t> finished(*reinterpret_cast<uint64_t*>(shape.shared + unit * 64));
+    if (finished.fetch_add(1, std::memory_order_acq_rel) + 1 != how.chunks)
+      return;
+    finished.store(0, std::memory_order_relaxed);
+    for_each_piece(mine, first, last, [&](const Piece& piece) {
+      begin_totals(step, piece, room);
+      for (uint64_t r = 0; r < piece.rows(); ++r) {
+        AttentionRow& total = room.totals[r];
+        for (uint64_t c = total.begin / kChunk; c * kChunk < total.end; ++c) {
+          float* kept = part(c, piece, r);
+          const AttentionRow row{nullptr, kept, 0, 0, kept[kv.v_stride()], kept[kv.v_stride() + 1]};
+          HWY_DYNAMIC_DISPATCH(MergeRow)(total, row, kv.v_stride());
+        }
+      }
+      finish(step, piece, mine, room);
+    });
+    emit(step, mine, first, last, room.results);
+  }
+
+  static bool sees(const AttentionRow& row, uint64_t chunk) {
+    return row.begin < (chunk + 1) * kChunk && row.end > chunk * kChunk;
+  }
+
+  /// Empty sums of the piece's rows: token by token, so that what they see ascends.
+  void begin_totals(const StepContext& step, const Piece& piece, const Room& room) const {
+    const uint64_t kv_head = piece.head / group();
+    const uint64_t window = group_windows.empty() ? kv.window : group_windows[kv_head];
+    std::fill_n(room.total_sums, piece.rows() * kv.v_stride(), 0.0f);
+    AttentionRow* row = room.totals;
+    for (uint64_t token = piece.first; token < piece.last; ++token) {
+      const uint64_t end = step.position + token + 1;
+      const uint64_t begin = window != 0 && end > window ? end - window : 0;
+      for (uint64_t head = piece.head; head < piece.head + piece.heads; ++head, ++row)
+        *row = {q.f32(step.arena, token) + head * kv.k_dim,
+                room.total_sums + (row - room.totals) * kv.v_stride(),
+                begin,
+                end,
+                -std::numeric_limits<float>::infinity(),
+                0};
+    }
+  }
+
+  /// Sums the chunk for those of the piece's rows that see some of it: room.parts[0] is that of the first of them, whose
+  /// number is returned. `place(row)` is where the sum of values goes.
+  template <class Place>
+  uint64_t attend(const StepContext& step, const Piece& piece, uint64_t chunk, const Room& room, Place place) const {
+    const uint64_t kv_head = piece.head / group();
+    const uint64_t element = step.kv_f16 ? sizeof(uint16_t) : sizeof(float);
+    AttentionTask task{room.parts,
+                       0,
+                       step.kv[layer].keys + kv_head * kv.k_elements(step.kv_positions) * element,
+                       step.kv[layer].values + kv_head * kv.v_elements(step.kv_positions) * element,
+                       kv.k_dim,
+                       kv.v_stride(),
+                       scale,
+                       softcap,
+                       step.kv_f16};
+    uint64_t first = 0;
+    while (first < piece.rows() && !sees(room.totals[first], chunk))
+      ++first;
+    for (uint64_t r = first; r < piece.rows() && sees(room.totals[r], chunk); ++r) {
+      const AttentionRow& total = room.totals[r];
+      float* sums = place(r);
+      std::fill_n(sums, kv.v_stride(), 0.0f);
+      room.parts[task.count++] = {total.q,
+                                  sums,
+                                  std::max(total.begin, chunk * kChunk),
+                                  std::min(total.end, (chunk + 1) * kChunk),
+                                  -std::numeric_limits<float>::infinity(),
+                                  0};
+    }
+    if (task.count != 0)
+      HWY_DYNAMIC_DISPATCH(Attend)(task);
+    return first;
+  }
+
+  /// Anchors, sinks and the division, into `room.results`.
+  void finish(const StepContext& step, const Piece& piece, const Heads& unit, const Room& room) const {
+    const uint64_t kv_head = piece.head / group();
+    for (uint64_t r = 0; r < piece.rows(); ++r) {
+      const uint64_t token = r / piece.heads, head = piece.head + r % piece.heads;
+      if (anchors != 0)
+        HWY_DYNAMIC_DISPATCH(AddAnchors)
+      (room.totals[r], q_still.f32(step.arena, piece.first + token) + head * kv.k_dim,
+       anchor_keys + kv_head * anchors * kv.k_dim, anchor_values + kv_head * anchors * kv.v_dim, anchors, kv.k_dim,
+       kv.v_dim, scale);
+      HWY_DYNAMIC_DISPATCH(FinishRow)
+      (room.totals[r], sinks != nullptr, sinks ? sinks[head] : 0.0f, kv.v_dim,
+       room.results + (token * unit.count + head - unit.first) * kv.v_dim);
+    }
+  }
+
+  /// Writes a unit's results, and quantizes them when the next product wants that.
+  void emit(const StepContext& step, const Heads& unit, uint64_t first, uint64_t last, float* results) const {
+    const uint64_t width = unit.count * kv.v_dim, column = unit.first * kv.v_dim;
     for (uint64_t token = first; token < last; ++token) {
       float* result = results + (token - first) * width;
-      const uint64_t column = head * kv.v_dim;
       cut_columns(step, mask, result, column, width);
       if (out.present) {
         float* row = out.f32(step.arena, token);
@@ -340,43 +346,6 @@ private:
         HWY_DYNAMIC_DISPATCH(QuantizeHeads)
       (result, column, column + width, heads * kv.v_dim, act_out.bytes(step.arena, token));
     }
-  }
-
-  /// Heads [head, head + count) of one KV head.
-  void attend(const StepContext& step, uint64_t first, uint64_t last, uint64_t head, uint64_t count, AttentionRow* rows,
-              float* acc, float* results, uint64_t width) const {
-    const uint64_t kv_head = head / group();
-    const uint64_t element = step.kv_f16 ? sizeof(uint16_t) : sizeof(float);
-    AttentionTask task{rows,
-                       0,
-                       step.kv[layer].keys + kv_head * kv.k_elements(step.kv_positions) * element,
-                       step.kv[layer].values + kv_head * kv.v_elements(step.kv_positions) * element,
-                       kv.k_dim,
-                       kv.v_stride(),
-                       scale,
-                       softcap,
-                       step.kv_f16};
-    for (uint64_t token = first; token < last; ++token) {
-      const uint64_t end = step.position + token + 1;
-      const uint64_t window = group_windows.empty() ? kv.window : group_windows[kv_head];
-      const uint64_t begin = window != 0 && end > window ? end - window : 0;
-      for (uint64_t h = head; h < head + count; ++h) {
-        float* row_acc = acc + task.count * task.v_stride;
-        std::fill(row_acc, row_acc + task.v_stride, 0.0f);
-        rows[task.count++] = {q.f32(step.arena, token) + h * kv.k_dim, row_acc, begin, end,
-                              -std::numeric_limits<float>::infinity(), 0};
-      }
-    }
-    HWY_DYNAMIC_DISPATCH(Attend)(task);
-    for (uint64_t r = 0; r < task.count && anchors != 0; ++r)
-      HWY_DYNAMIC_DISPATCH(AddAnchors)
-    (rows[r], q_still.f32(step.arena, first + r / count) + (head + r % count) * kv.k_dim,
-     anchor_keys + kv_head * anchors * kv.k_dim, anchor_values + kv_head * anchors * kv.v_dim, anchors, kv.k_dim,
-     kv.v_dim, scale);
-    for (uint64_t r = 0; r < task.count; ++r)
-      HWY_DYNAMIC_DISPATCH(FinishRow)
-    (rows[r], sinks != nullptr, sinks ? sinks[head + r % count] : 0.0f, kv.v_dim,
-     results + r / count * width + r % count * kv.v_dim);
   }
 };
 

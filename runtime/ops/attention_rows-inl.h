@@ -1,0 +1,225 @@
+// The inner part of attention: online softmax in blocks of 64 positions; included once a target, see Highway's
+// foreach_target.h.
+//
+// Layouts: see KvShape. Sixteen neighbouring positions' scores are computed in the lanes of a vector; up to four rows
+// share each load of a key or value.
+#if defined(CORTIQ_RUNTIME_OPS_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CORTIQ_RUNTIME_OPS_ATTENTION_ROWS_INL_H_
+#undef CORTIQ_RUNTIME_OPS_ATTENTION_ROWS_INL_H_
+#else
+#define CORTIQ_RUNTIME_OPS_ATTENTION_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "runtime/ops/attention_rows.h"
+#include "runtime/ops/quantize-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cortiq::runtime {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kLanes = hn::MaxLanes(F32());
+constexpr size_t kVectors = 16 / kLanes; // vectors that hold one value of 16 positions
+
+template <bool kF16>
+HWY_INLINE hn::Vec<F32> LoadCache(const uint8_t* base, uint64_t element) {
+  const F32 d;
+  if constexpr (kF16) {
+    const hn::Rebind<hwy::float16_t, F32> dh;
+    return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(base) + element));
+  } else {
+    return hn::LoadU(d, reinterpret_cast<const float*>(base) + element);
+  }
+}
+
+/// Scores of R rows against S groups of 16 positions; `scores` has a row each 64.
+template <bool kF16, int R, int S>
+HWY_INLINE void ScoreGroups(const AttentionTask& task, const AttentionRow* rows, uint64_t group, float* scores) {
+  const F32 d;
+  hn::Vec<F32> acc[R][S][kVectors];
+  for (int r = 0; r < R; ++r)
+    for (int s = 0; s < S; ++s)
+      for (size_t v = 0; v < kVectors; ++v)
+        acc[r][s][v] = hn::Zero(d);
+  for (uint64_t i = 0; i < task.k_dim; ++i)
+    for (int s = 0; s < S; ++s)
+      for (size_t v = 0; v < kVectors; ++v) {
+        const auto key = LoadCache<kF16>(task.keys, ((group + s) * task.k_dim + i) * 16 + v * kLanes);
+        for (int r = 0; r < R; ++r)
+          acc[r][s][v] = hn::MulAdd(hn::Set(d, rows[r].q[i]), key, acc[r][s][v]);
+      }
+  for (int r = 0; r < R; ++r)
+    for (int s = 0; s < S; ++s)
+      for (size_t v = 0; v < kVectors; ++v)
+        hn::StoreU(acc[r][s][v], d, scores + r * kAttentionBlock + s * 16 + v * kLanes);
+}
+
+/// Turns a block's raw scores of one row into weights, and returns the factor for what the row has summed so far.
+HWY_INLINE float Weigh(const AttentionTask& task, AttentionRow& row, uint64_t block, float* scores) {
+  const F32 d;
+  const auto scale = hn::Set(d, task.softcap > 0 ? task.scale / task.softcap : task.scale);
+  for (size_t j = 0; j < kAttentionBlock; j += kLanes) {
+    auto v = hn::Mul(hn::LoadU(d, scores + j), scale);
+    if (task.softcap > 0)
+      v = hn::Mul(hn::Set(d, task.softcap), hn::Tanh(d, v));
+    hn::StoreU(v, d, scores + j);
+  }
+  const uint64_t base = block * kAttentionBlock;
+  const uint64_t first = row.begin > base ? row.begin - base : 0;
+  const uint64_t last = std::min(kAttentionBlock, row.end - base);
+  std::fill(scores, scores + first, -std::numeric_limits<float>::infinity());
+  std::fill(scores + last, scores + kAttentionBlock, -std::numeric_limits<float>::infinity());
+  auto largest = hn::Set(d, row.max);
+  for (size_t j = 0; j < kAttentionBlock; j += kLanes)
+    largest = hn::Max(largest, hn::LoadU(d, scores + j));
+  const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  const auto vtop = hn::Set(d, top);
+  auto sums = hn::Zero(d);
+  for (size_t j = 0; j < kAttentionBlock; j += kLanes) {
+    const auto weight = hn::Exp(d, hn::Sub(hn::LoadU(d, scores + j), vtop));
+    sums = hn::Add(sums, weight);
+    hn::StoreU(weight, d, scores + j);
+  }
+  const float correction = hn::GetLane(hn::Exp(d, hn::Set(d, row.max - top)));
+  row.sum = row.sum * correction + hn::GetLane(hn::SumOfLanes(d, sums));
+  row.max = top;
+  return correction;
+}
+
+/// acc = acc * correction + sum over positions [first, last) of weight * value, for C vectors of columns.
+template <bool kF16, int R, int C>
+HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_t base, uint64_t first, uint64_t last,
+                          const float* weights, const float* corrections, uint64_t column) {
+  const F32 d;
+  hn::Vec<F32> acc[R][C];
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      acc[r][c] = hn::Mul(hn::LoadU(d, rows[r].acc + column + c * kLanes), hn::Set(d, corrections[r]));
+  for (uint64_t j = first; j < last; ++j)
+    for (int c = 0; c < C; ++c) {
+      const auto value = LoadCache<kF16>(task.values, (base + j) * task.v_stride + column + c * kLanes);
+      for (int r = 0; r < R; ++r)
+        acc[r][c] = hn::MulAdd(hn::Set(d, weights[r * kAttentionBlock + j]), value, acc[r][c]);
+    }
+  for (int r = 0; r < R; ++r)
+    for (int c = 0; c < C; ++c)
+      hn::StoreU(acc[r][c], d, rows[r].acc + column + c * kLanes);
+}
+
+template <bool kF16, int R>
+HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint64_t block) {
+  // Enough independent sums to hide the latency, few enough to stay in registers.
+  constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
+  constexpr int kColumns = R <= 2 ? 4 : 2;
+  const uint64_t base = block * kAttentionBlock;
+  uint64_t first = kAttentionBlock, last = 0; // positions that any of the rows sees
+  for (int r = 0; r < R; ++r) {
+    first = std::min(first, rows[r].begin > base ? rows[r].begin - base : 0);
+    last = std::max(last, std::min(kAttentionBlock, rows[r].end - base));
+  }
+  HWY_ALIGN float scores[R * kAttentionBlock];
+  for (uint64_t group = 0; group < 4; group += kGroups) {
+    if (group * 16 >= last || (group + kGroups) * 16 <= first)
+      for (int r = 0; r < R; ++r) // masked below
+        std::fill_n(scores + r * kAttentionBlock + group * 16, kGroups * 16, 0.0f);
+    else
+      ScoreGroups<kF16, R, kGroups>(task, rows, block * 4 + group, scores + group * 16);
+  }
+  float corrections[R];
+  for (int r = 0; r < R; ++r)
+    corrections[r] = Weigh(task, rows[r], block, scores + r * kAttentionBlock);
+  uint64_t column = 0;
+  for (; column + kColumns * kLanes <= task.v_stride; column += kColumns * kLanes)
+    AddValues<kF16, R, kColumns>(task, rows, base, first, last, scores, corrections, column);
+  for (; column < task.v_stride; column += kLanes)
+    AddValues<kF16, R, 1>(task, rows, base, first, last, scores, corrections, column);
+}
+
+template <bool kF16>
+void RunBlocks(const AttentionTask& task) {
+  const uint64_t last_block = (task.rows[task.count - 1].end - 1) / kAttentionBlock;
+  for (uint64_t block = task.rows[0].begin / kAttentionBlock; block <= last_block; ++block) {
+    const uint64_t base = block * kAttentionBlock;
+    uint64_t row = 0, end = task.count;
+    while (row < end && task.rows[row].end <= base)
+      ++row;
+    while (end > row && task.rows[end - 1].begin >= base + kAttentionBlock)
+      --end;
+    for (; row < end; row += std::min<uint64_t>(4, end - row)) {
+      AttentionRow* rows = task.rows + row;
+      switch (end - row) {
+      case 1:
+        BlockRows<kF16, 1>(task, rows, block);
+        break;
+      case 2:
+        BlockRows<kF16, 2>(task, rows, block);
+        break;
+      case 3:
+        BlockRows<kF16, 3>(task, rows, block);
+        break;
+      default:
+        BlockRows<kF16, 4>(task, rows, block);
+      }
+    }
+  }
+}
+
+void Attend(const AttentionTask& task) {
+  if (task.f16)
+    RunBlocks<true>(task);
+  else
+    RunBlocks<false>(task);
+}
+
+/// Divides a finished row by its sum; `sink` is one more score without a value, absent when `has_sink` is false.
+void FinishRow(AttentionRow& row, bool has_sink, float sink, uint64_t count, float* out) {
+  float factor = 1;
+  if (has_sink) {
+    const F32 d;
+    const float top = std::max(row.max, sink);
+    factor = hn::GetLane(hn::Exp(d, hn::Set(d, row.max - top)));
+    row.sum = row.sum * factor + hn::GetLane(hn::Exp(d, hn::Set(d, sink - top)));
+  }
+  const float scale = factor / row.sum;
+  for (uint64_t i = 0; i < count; ++i)
+    out[i] = row.acc[i] * scale;
+}
+
+/// Adds to a row what it sees of `anchors` further keys and values: `query` . key * scale, without cap.
+void AddAnchors(AttentionRow& row, const float* query, const float* keys, const float* values, uint64_t anchors,
+                uint64_t k_dim, uint64_t v_dim, float scale) {
+  for (uint64_t a = 0; a < anchors; ++a) {
+    float score = 0;
+    for (uint64_t i = 0; i < k_dim; ++i)
+      score += query[i] * keys[a * k_dim + i];
+    score *= scale;
+    const float top = std::max(row.max, score);
+    const float kept = std::exp(row.max - top), weight = std::exp(score - top);
+    row.max = top;
+    row.sum = row.sum * kept + weight;
+    for (uint64_t i = 0; i < v_dim; ++i)
+      row.acc[i] = row.acc[i] * kept + weight * values[a * v_dim + i];
+  }
+}
+
+/// Puts what a row summed over one chunk of positions behind what it summed over those before.
+void MergeRow(AttentionRow& total, const AttentionRow& part, uint64_t v_stride) {
+  const F32 d;
+  const float top = std::max(total.max, part.max);
+  const auto kept = hn::Exp(d, hn::Set(d, total.max - top)), added = hn::Exp(d, hn::Set(d, part.max - top));
+  for (uint64_t i = 0; i < v_stride; i += kLanes) {
+    const auto sum = hn::Mul(hn::LoadU(d, total.acc + i), kept);
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, part.acc + i), added, sum), d, total.acc + i);
+  }
+  total.sum = total.sum * hn::GetLane(kept) + part.sum * hn::GetLane(added);
+  total.max = top;
+}
+
+} // namespace HWY_NAMESPACE
+} // namespace cortiq::runtime
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,30 @@
+#pragma once
+
+// What the inner part of attention works on.
+
+#include <cstdint>
+
+namespace cortiq::runtime {
+
+inline constexpr uint64_t kAttentionBlock = 64;
+
+/// One query head of one token.
+struct AttentionRow {
+  const float* q;
+  float* acc;          ///< v_stride floats
+  uint64_t begin, end; ///< positions it sees
+  float max, sum;
+};
+
+/// Rows of one KV head, ordered by ascending `begin` and `end`.
+struct AttentionTask {
+  AttentionRow* rows;
+  uint64_t count;
+  const uint8_t* keys; ///< of this KV head
+  const uint8_t* values;
+  uint64_t k_dim, v_stride;
+  float scale, softcap;
+  bool f16;
+};
+
+} // namespace cortiq::runtime
