@@ -18,6 +18,7 @@ constexpr uint64_t kItemMask = (uint64_t{1} << kItemBits) - 1;
 // multiplied to cover the sampling of a token. More workers than CPUs: the others need the core, park at once.
 constexpr unsigned kSpins = 4000;
 constexpr unsigned kSpinsOversubscribed = 16;
+constexpr uint64_t kCounterBytes = 64;
 constexpr unsigned kIdleFactor = 4;
 // Blocks a worker takes of a stage, so that a late or slow worker leaves its share to the others.
 constexpr uint64_t kBlocksPerWorker = 4;
@@ -82,31 +83,79 @@ Executor::~Executor() {
     thread.join();
 }
 
-void Executor::plan(const OverlayState* overlay, uint64_t count, uint64_t head_first, uint64_t head_count) {
+bool Executor::reserve_shared(uint64_t positions) {
+  SharedNeeds most;
+  for (const Stage& stage : program_.stages) {
+    SharedNeeds sum; // alternatives included: some of them run together
+    auto add = [&](const CallList& calls) {
+      for (const auto& call : calls) {
+        const SharedNeeds needs = call->shared_needs(positions);
+        sum.counters += needs.counters;
+        sum.bytes += needs.bytes;
+      }
+    };
+    add(stage.calls);
+    for (const OverlayPoint& point : stage.points)
+      for (const OverlayPoint::Alternative& alternative : point.alternatives)
+        add(alternative.calls);
+    most = {std::max(most.counters, sum.counters), std::max(most.bytes, sum.bytes)};
+  }
+  shared_ = ReservedMemory(most.bytes);
+  counters_ = ReservedMemory(most.counters * kCounterBytes);
+  positions_ = positions;
+  return shared_.bytes() == most.bytes && counters_.bytes() == most.counters * kCounterBytes;
+}
+
+void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
+  const OverlayState* overlay = context.overlay;
   if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
-      head_count == planned_heads_)
+      head_count == planned_heads_) {
+    if (context.position != planned_position_)
+      for (StagePlan& stage : stages_)
+        if (stage.by_position)
+          count_items(stage, context.position);
+    planned_position_ = context.position;
     return;
+  }
   planned_overlay_ = overlay;
   planned_count_ = count;
   planned_first_ = head_first;
   planned_heads_ = head_count;
+  planned_position_ = context.position;
   calls_.clear();
   stages_.clear();
   for (const Stage& stage : program_.stages) {
     const StepShape shape = stage.head ? StepShape{head_first, head_count, threads()} : StepShape{0, count, threads()};
-    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, 1};
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, 1, false};
+    SharedNeeds given;
     for_active_calls(stage, overlay, [&](const Call& call) {
-      calls_.push_back({&call, shape, plan.items});
+      calls_.push_back({&call, shape, 0});
+      if (positions_ != 0) {
+        const SharedNeeds needs = call.shared_needs(positions_);
+        calls_.back().shape.shared = {counters_.data() + given.counters * kCounterBytes, shared_.data() + given.bytes,
+                                      needs.bytes};
+        given = {given.counters + needs.counters, given.bytes + needs.bytes};
+      }
+      plan.by_position = plan.by_position || call.by_position();
       ++plan.calls;
-      plan.items += shape.count == 0 ? 0 : call.items(shape);
     });
-    plan.block = std::max<uint64_t>(1, plan.items / (kBlocksPerWorker * threads()));
+    count_items(plan, context.position);
     stages_.push_back(plan);
   }
 }
 
+void Executor::count_items(StagePlan& stage, uint64_t position) {
+  stage.items = 0;
+  for (uint32_t i = stage.first_call; i < stage.first_call + stage.calls; ++i) {
+    calls_[i].shape.position = position;
+    calls_[i].first_item = stage.items;
+    stage.items += calls_[i].shape.count == 0 ? 0 : calls_[i].call->items(calls_[i].shape);
+  }
+  stage.block = std::max<uint64_t>(1, stage.items / (kBlocksPerWorker * threads()));
+}
+
 void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
-  plan(context.overlay, count, head_first, head_count);
+  plan(context, count, head_first, head_count);
   if (profiler_) {
     for (const CallPlan& call : calls_)
       profiler_->add_call(*call.call, context, call.shape);

@@ -16,6 +16,7 @@
 
 #include "runtime/executor/profiler.h"
 #include "runtime/executor/program.h"
+#include "runtime/session/reserved_memory.h"
 
 namespace cortiq::runtime {
 
@@ -29,12 +30,16 @@ public:
 
   unsigned threads() const { return static_cast<unsigned>(others_.size()) + 1; }
 
+  /// Makes the memory that the items of a call share, as address space, for a cache of `positions`. Without it calls
+  /// get none. False when the system refuses.
+  bool reserve_shared(uint64_t positions);
+
   /// Runs every stage on `count` tokens; head stages only on tokens [head_first, head_first + head_count).
   void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
 
   /// Where the time goes; null without `profile`.
   Profiler* profiler() const { return profiler_.get(); }
-  uint64_t scratch_bytes() const { return scratch_each_ * threads(); }
+  uint64_t scratch_bytes() const { return scratch_each_ * threads() + shared_.bytes() + counters_.bytes(); }
 
 private:
   struct CallPlan {
@@ -45,7 +50,8 @@ private:
   struct StagePlan {
     uint32_t first_call, calls;
     uint64_t items;
-    uint64_t block; ///< items taken at a time
+    uint64_t block;   ///< items taken at a time
+    bool by_position; ///< a call's number of items changes with the position
   };
   /// Where a stage stands. A worker that was away may still look at the cursors of an earlier step: `next` carries the
   /// step's number in its upper half, so that it takes nothing.
@@ -56,7 +62,8 @@ private:
     alignas(64) std::atomic<uint64_t> finished{0};
   };
 
-  void plan(const OverlayState* overlay, uint64_t count, uint64_t head_first, uint64_t head_count);
+  void plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
+  void count_items(StagePlan& stage, uint64_t position);
   void run();
   void worker(unsigned index);
   void open_cursors(uint64_t step);
@@ -73,12 +80,14 @@ private:
   uint64_t scratch_each_ = 0;
   std::unique_ptr<uint8_t[]> scratch_;
   uint8_t* scratch_base_ = nullptr;
+  ReservedMemory shared_, counters_; ///< calls of one stage side by side, stages one over the other
+  uint64_t positions_ = 0;           ///< that shared_ is made for
   std::vector<std::thread> others_;
 
   std::vector<CallPlan> calls_;
   std::vector<StagePlan> stages_;
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
-  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0;
+  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_position_ = 0;
   std::unique_ptr<Cursor[]> cursors_;
   const StepContext* context_ = nullptr;
 

@@ -82,16 +82,23 @@ struct MaskBits {
   uint64_t layer = 0, first = 0, group = 0;
 };
 
+/// Memory that the items of a call share, as much as SharedNeeds says; none where nobody gives any.
+struct CallShared {
+  uint8_t* counters = nullptr; ///< words 64 bytes apart, 0 before every step; the call leaves them so
+  uint8_t* bytes = nullptr;    ///< of any content, aligned to 64
+  uint64_t size = 0;           ///< of `bytes`
+};
+struct SharedNeeds {
+  uint64_t counters = 0, bytes = 0;
+};
+
 /// Tokens of the batch that a call works on, and how the work is to be cut.
 struct StepShape {
   uint64_t first = 0;
   uint64_t count = 0;
   unsigned threads = 1;
-  uint64_t position = 0; ///< of the batch's first token
-  /// Memory that the call's items share: shared_bytes() of it, zero before the call's first step and then as the call
-  /// left it. None where nobody gives any.
-  uint8_t* shared = nullptr;
-  uint64_t shared_bytes = 0;
+  uint64_t position = 0; ///< of the batch's first token; kept up to date for calls that say by_position()
+  CallShared shared = {};
 };
 
 /// What a call is, for people.
@@ -122,10 +129,10 @@ public:
   virtual uint64_t scratch_bytes() const { return 0; }
   /// Whether items() depends on StepShape::position.
   virtual bool by_position() const { return false; }
-  /// Bytes of StepShape::shared, a multiple of 64, for a cache of `positions`.
-  virtual uint64_t shared_bytes(uint64_t positions) const {
+  /// For a cache of `positions`; `bytes` is a multiple of 64.
+  virtual SharedNeeds shared_needs(uint64_t positions) const {
     (void)positions;
-    return 0;
+    return {};
   }
 
   // Set by the loader.

@@ -98,10 +98,10 @@ public:
     return 2 * align64(most_rows() * sizeof(AttentionRow)) + 2 * align64(most_rows() * kv.v_stride() * sizeof(float)) +
            align64(kQueries * (heads_inseparable() ? heads : group()) * kv.v_dim * sizeof(float));
   }
-  uint64_t shared_bytes(uint64_t positions) const override {
+  SharedNeeds shared_needs(uint64_t positions) const override {
     const uint64_t seen = kv.window != 0 ? std::min(positions, kv.window + kPartTokens) : positions;
     const uint64_t one = (seen / kChunk + 2) * heads * part_floats() * sizeof(float);
-    return counter_bytes() + std::max(one, std::min(kPartTokens * one, kPartBytes));
+    return {heads, std::max(one, std::min(kPartTokens * one, kPartBytes / 64 * 64))};
   }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
@@ -147,7 +147,6 @@ private:
   bool heads_inseparable() const { return act_out.present && kv.v_dim % 32 != 0; }
   /// Sums of a row over a chunk: of its values, then its largest score and the sum of its weights.
   uint64_t part_floats() const { return kv.v_stride() + 16; }
-  uint64_t counter_bytes() const { return heads * 64; }
 
   Room lay_out(uint8_t* scratch) const {
     auto take = [&](uint64_t bytes) { return std::exchange(scratch, scratch + align64(bytes)); };
@@ -168,7 +167,7 @@ private:
     how.first_chunk = (kv.window != 0 && position + 1 > kv.window ? position + 1 - kv.window : 0) / kChunk;
     const uint64_t chunks = formats::ceil_div(end, kChunk) - how.first_chunk;
     const uint64_t part_bytes = chunks * shape.count * heads * part_floats() * sizeof(float);
-    if (shape.threads > 1 && how.query_blocks == 1 && chunks > 1 && counter_bytes() + part_bytes <= shape.shared_bytes)
+    if (shape.threads > 1 && how.query_blocks == 1 && chunks > 1 && part_bytes <= shape.shared.size)
       how.chunks = chunks;
     if (heads_inseparable()) {
       how.heads = heads;
@@ -209,7 +208,8 @@ private:
       begin_totals(step, piece, room);
       const uint64_t chunks = formats::ceil_div(step.position + last, kChunk);
       for (uint64_t chunk = room.totals[0].begin / kChunk; chunk < chunks; ++chunk) {
-        const uint64_t row = attend(step, piece, chunk, room, [&](uint64_t r) { return room.part_sums + r * kv.v_stride(); });
+        const uint64_t row =
+            attend(step, piece, chunk, room, [&](uint64_t r) { return room.part_sums + r * kv.v_stride(); });
         for (uint64_t r = row; r < piece.rows() && sees(room.totals[r], chunk); ++r)
           HWY_DYNAMIC_DISPATCH(MergeRow)(room.totals[r], room.parts[r - row], kv.v_stride());
       }
@@ -222,7 +222,7 @@ private:
                  const Room& room) const {
     const Heads mine = heads_of(how, unit);
     const uint64_t first = shape.first, last = shape.first + shape.count;
-    auto* sums = reinterpret_cast<float*>(shape.shared + counter_bytes());
+    auto* sums = reinterpret_cast<float*>(shape.shared.bytes);
     auto part = [&](uint64_t chunk, const Piece& piece, uint64_t row) {
       const uint64_t token = row / piece.heads, head = piece.head + row % piece.heads;
       return sums + (((chunk - how.first_chunk) * shape.count + token) * heads + head) * part_floats();
@@ -238,7 +238,7 @@ private:
       }
     });
     // Whoever is last sees what the others stored, and leaves the counter as the next step wants it.
-    std::atomic_ref<uint64_t> finished(*reinterpret_cast<uint64_t*>(shape.shared + unit * 64));
+    std::atomic_ref<uint64_t> finished(*reinterpret_cast<uint64_t*>(shape.shared.counters + unit * 64));
     if (finished.fetch_add(1, std::memory_order_acq_rel) + 1 != how.chunks)
       return;
     finished.store(0, std::memory_order_relaxed);
@@ -280,8 +280,8 @@ private:
     }
   }
 
-  /// Sums the chunk for those of the piece's rows that see some of it: room.parts[0] is that of the first of them, whose
-  /// number is returned. `place(row)` is where the sum of values goes.
+  /// Sums the chunk for those of the piece's rows that see some of it: room.parts[0] is that of the first of them,
+  /// whose number is returned. `place(row)` is where the sum of values goes.
   template <class Place>
   uint64_t attend(const StepContext& step, const Piece& piece, uint64_t chunk, const Room& room, Place place) const {
     const uint64_t kv_head = piece.head / group();

@@ -203,7 +203,7 @@ private:
       }
     kv_ = ReservedMemory(*total);
     arena_ = ReservedMemory(program_.arena_bytes);
-    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes)
+    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes || !executor_.reserve_shared(kv_positions_))
       return io_error("there is no address space for " + std::to_string(*total + program_.arena_bytes) +
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)

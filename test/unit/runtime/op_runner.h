@@ -71,11 +71,15 @@ public:
         call->run(step, shape, item, item + 1, scratch);
   }
 
+  /// What resolve() found and what operations resolve against; for those that need more than slots.
+  ProgramFacts& facts() { return facts_; }
+  const CallList& calls() const { return calls_; }
+  uint8_t* scratch() { return scratch_.data() + (64 - reinterpret_cast<uintptr_t>(scratch_.data()) % 64) % 64; }
+  uint8_t* arena() { return arena_.data() + (64 - reinterpret_cast<uintptr_t>(arena_.data()) % 64) % 64; }
+
   Resolver resolver;
 
 private:
-  uint8_t* arena() { return arena_.data() + (64 - reinterpret_cast<uintptr_t>(arena_.data()) % 64) % 64; }
-
   uint64_t max_batch_, arena_bytes_ = 0;
   artifact::ProgramT program_;
   flatbuffers::FlatBufferBuilder builder_;
