@@ -54,6 +54,9 @@ public:
   /// unroll) when that is known, with `header` the address of the row headers advanced for it.
   virtual void begin_iteration(Address header_words, unsigned vectors) {}
 
+  /// Called before anything else is asked of a record: unpacks what its spans share.
+  virtual void begin_record(const Record& record, unsigned vectors) {}
+
   /// Bytes by which header_words advances an iteration (q4tp's code words); 0 = it has none.
   virtual int64_t header_words_stride() const { return 0; }
   virtual int64_t header_words_offset() const { return 0; }

@@ -54,6 +54,7 @@ std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std
       place.ahead_bytes = record_bytes;
       if (c.ahead > 0)
         place.ahead = {base, int64_t(i) * record_bytes + c.ahead};
+      c.decoder.begin_record(place.record, c.vectors);
       values = record(place, std::move(values));
     }
     return values;

@@ -4,8 +4,12 @@
 //   q6_k   w = (d * sc) * (q - 32)         sub-blocks of 16; sc int8
 //   q2_k   w = (d * sc) * q - dmin * m     sub-blocks of 16; sc and m the nibbles of a byte
 //   q3_k   w = (d * (sc - 32)) * (q - 4)   sub-blocks of 16; sc of 6 bits, q of two bits and one
-// Scales are unpacked from 32-bit units, a row a lane. d and dmin are loaded again for every sub-block: a load and a
-// conversion cost less than two registers held over 256 weights.
+// Scales are unpacked from 32-bit units, a row a lane. What the sub-blocks of a record share (d and dmin as f32, the
+// 6-bit numbers as bytes) is unpacked once. With 16 registers it is put down in scratch, which costs a load where a
+// register held over 256 weights would cost another value its own:
+//   scratch[v][shared][lane]
+
+#include <array>
 
 #include "codegen/kernels/decoders/bit_fields.h"
 #include "codegen/kernels/decoders/decoders.h"
@@ -17,6 +21,33 @@ namespace {
 Value bits_of(Emit& e, Value word, unsigned shift, int32_t mask) {
   return e.bit_and(shift ? e.shr_u(word, shift) : word, e.splat_i32(mask));
 }
+
+/// What the sub-blocks of a record share, a row a lane: in registers where there are 32 of them, else in scratch.
+class RecordScratch {
+public:
+  void set(Address scratch) { scratch_ = scratch; }
+  void put(Emit& e, unsigned v, unsigned shared, Value value) {
+    if (in_registers(e))
+      values_[v][shared] = value;
+    else
+      e.store(value, at(e, v, shared));
+  }
+  Value i32(Emit& e, unsigned v, unsigned shared) const {
+    return in_registers(e) ? e.bitcast(values_[v][shared], e.i32()) : e.load(e.i32(), at(e, v, shared));
+  }
+  Value f32(Emit& e, unsigned v, unsigned shared) const {
+    return in_registers(e) ? values_[v][shared] : e.load(e.f32(), at(e, v, shared));
+  }
+
+private:
+  static constexpr unsigned kMost = 8;
+  static bool in_registers(Emit& e) { return e.lanes() == 16; }
+  Address at(Emit& e, unsigned v, unsigned shared) const {
+    return scratch_ + int64_t(v * kMost + shared) * e.vector_bytes();
+  }
+  Address scratch_;
+  std::array<std::array<Value, kMost>, 2> values_;
+};
 
 /// The same f32 lanes with the other sign.
 Value negated(Emit& e, Value v) {
@@ -43,26 +74,44 @@ public:
     return e_.bit_and(bytes, e_.splat_i8(0x0f));
   }
 
-  Value scale(const Record& r, unsigned v, unsigned s) override {
-    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(six_bits(r, v, s, 0)));
+  void begin_group(Address, Address scratch, unsigned) override { shared_.set(scratch); }
+  void begin_record(const Record& r, unsigned vectors) override {
+    const auto& field = format_.field("scales");
+    Value six = e_.splat_i8(0x3f), four = e_.splat_i8(0x0f);
+    for (unsigned v = 0; v < vectors; ++v) {
+      // Numbers 0..3 are the low six bits of the bytes of their word; of 4..7 the low four bits are a nibble of word 2,
+      // the high two the top bits of the bytes of their word.
+      Value high = load_words(r.at, field, 2, v);
+      for (unsigned which : {kScales, kMinima}) {
+        Value bytes = load_bytes(r.at, field, which, v);
+        shared_.put(e_, v, which, e_.bit_and(bytes, six));
+        Value low = e_.bit_and(e_.bitcast(which == kScales ? high : e_.shr_u(high, 4), e_.i8()), four);
+        Value top = e_.shr_u(e_.bitcast(e_.bit_and_not(six, bytes), e_.i32()), 2);
+        shared_.put(e_, v, 2 + which, e_.bit_or(e_.bitcast(low, e_.i32()), top));
+      }
+      shared_.put(e_, v, kD, load_f16(r.at, format_.field("d"), 0, v));
+      shared_.put(e_, v, kDmin, negated(e_, load_f16(r.at, format_.field("dmin"), 0, v)));
+    }
   }
-  Value minimum(const Record& r, unsigned v, unsigned s) override {
-    Value m = e_.mul(load_f16(r.at, format_.field("dmin"), 0, v), e_.to_f32(six_bits(r, v, s, 1)));
-    return negated(e_, m);
+
+  Value scale(const Record&, unsigned v, unsigned s) override {
+    return e_.mul(e_.to_f32(number(v, s, kScales)), shared_.f32(e_, v, kD));
+  }
+  Value minimum(const Record&, unsigned v, unsigned s) override {
+    return e_.mul(e_.to_f32(number(v, s, kMinima)), shared_.f32(e_, v, kDmin));
   }
 
 private:
-  /// Six-bit number of sub-block s: which = 0 the scale, 1 the minimum. For s < 4 it is byte s of word `which`; else
-  /// its low four bits are a nibble of byte s-4 of word 2, its high two the top bits of byte s-4 of word `which`.
-  Value six_bits(const Record& r, unsigned v, unsigned s, unsigned which) {
-    const auto& field = format_.field("scales");
-    if (s < 4)
-      return bits_of(e_, load_words(r.at, field, which, v), 8 * s, 63);
-    const unsigned t = s - 4;
-    Value low = bits_of(e_, load_words(r.at, field, 2, v), 8 * t + 4 * which, 15);
-    Value high = bits_of(e_, load_words(r.at, field, which, v), 8 * t + 2, 0x30);
-    return e_.bit_or(low, high);
+  enum Shared : unsigned { kScales, kMinima, kHighScales, kHighMinima, kD, kDmin };
+
+  /// Six-bit number of sub-block s.
+  Value number(unsigned v, unsigned s, unsigned which) {
+    const unsigned byte = s % 4;
+    Value word = shared_.i32(e_, v, 2 * (s / 4) + which);
+    return byte == 3 ? e_.shr_u(word, 24) : bits_of(e_, word, 8 * byte, 0xff);
   }
+
+  RecordScratch shared_;
 };
 
 class Q5KDecoder final : public Q4KDecoder {
@@ -110,13 +159,21 @@ public:
       high = e_.shr_u(high, 2);
     return e_.bit_or(low, e_.bit_and(e_.bitcast(high, e_.i8()), e_.splat_i8(0x30)));
   }
+  void begin_group(Address, Address scratch, unsigned) override { shared_.set(scratch); }
+  void begin_record(const Record& r, unsigned vectors) override {
+    for (unsigned v = 0; v < vectors; ++v)
+      shared_.put(e_, v, 0, load_f16(r.at, format_.field("d"), 0, v));
+  }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value word = load_words(r.at, format_.field("scales"), s / 4, v);
     const unsigned byte = s % 4;
     if (byte != 3)
       word = e_.shl(word, 24 - 8 * byte);
-    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(e_.shr_s(word, 24)));
+    return e_.mul(e_.to_f32(e_.shr_s(word, 24)), shared_.f32(e_, v, 0));
   }
+
+private:
+  RecordScratch shared_;
 };
 
 class Q2KDecoder final : public BitFields {

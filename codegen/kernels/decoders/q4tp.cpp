@@ -57,16 +57,16 @@ public:
 
   Value scale(const Record& r, unsigned v, unsigned) override {
     Emit& e = this->e_;
-    Value code = words_[v];
-    if (r.phase > 0)
-      code = e.shr_u(code, kCodeBits * r.phase);
-    code = e.bit_and(code, e.splat_i32(kRungs - 1));
     // index of scratch[v][code][lane], in floats: code * lanes + lane
-    const unsigned log2_lanes = e.lanes() == 16 ? 4 : 3;
+    const unsigned log2_lanes = e.lanes() == 16 ? 4 : 3, from = kCodeBits * r.phase;
+    Value code = from < log2_lanes   ? e.shl(words_[v], log2_lanes - from)
+                 : from > log2_lanes ? e.shr_u(words_[v], from - log2_lanes)
+                                     : words_[v];
+    code = e.bit_and(code, e.splat_i32(int32_t((kRungs - 1) << log2_lanes)));
     std::vector<int32_t> lane(e.lanes());
     for (unsigned l = 0; l < e.lanes(); ++l)
       lane[l] = int32_t(l);
-    Value index = e.bit_or(e.shl(code, log2_lanes), e.lanes_i32(lane));
+    Value index = e.bit_or(code, e.lanes_i32(lane));
     return e.gather_f32(rung_address(v, 0), index, 4);
   }
 
