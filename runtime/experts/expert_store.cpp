@@ -149,7 +149,18 @@ double ExpertStore::now() const {
 
 void ExpertStore::begin_step(std::span<ExpertTicket> tickets, uint64_t tokens) {
   std::lock_guard lock(mutex_);
-  // A program that lays something over a plan leaves tickets unfinished.
+  withdraw(tickets);
+  ++steps_;
+  statistics_.tokens += tokens;
+}
+
+void ExpertStore::end_session(std::span<ExpertTicket> tickets) {
+  std::lock_guard lock(mutex_);
+  withdraw(tickets);
+}
+
+/// Whoever used the tickets is done with them, finished or not.
+void ExpertStore::withdraw(std::span<ExpertTicket> tickets) {
   for (ExpertTicket& ticket : tickets)
     if (ticket.unfinished_ != 0) {
       for (uint32_t i = 0; i < ticket.count_; ++i)
@@ -158,8 +169,6 @@ void ExpertStore::begin_step(std::span<ExpertTicket> tickets, uint64_t tokens) {
       ticket.unfinished_ = 0;
       std::erase(open_, &ticket);
     }
-  ++steps_;
-  statistics_.tokens += tokens;
 }
 
 void ExpertStore::count_use(Unit& unit) {
@@ -205,6 +214,8 @@ void ExpertStore::open(ExpertStep& step, ExpertTicket& ticket, std::span<const i
   std::erase_if(ahead_, [&](const Ahead& entry) { return units_[entry.unit].matrix == ticket.matrix_; });
   ticket.next_ = 0;
   ticket.unfinished_ = ticket.count_;
+  if (ticket.count_ == 0) // a plan that something was laid over
+    return;
   open_.push_back(&ticket);
   if (layers_[matrix.layer].front() == ticket.matrix_ && !step.failed_.load(std::memory_order_relaxed)) {
     request_siblings(ticket);

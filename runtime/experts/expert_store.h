@@ -100,6 +100,7 @@ private:
 
   // What ExpertStep asks for.
   void begin_step(std::span<ExpertTicket> tickets, uint64_t tokens);
+  void end_session(std::span<ExpertTicket> tickets);
   void open(ExpertStep& step, ExpertTicket& ticket, std::span<const int32_t> used, uint32_t items_each);
   void finish(ExpertTicket& ticket, uint32_t position);
   Unit& unit(const ExpertTicket& ticket, uint32_t position) {
@@ -110,6 +111,7 @@ private:
   Status failure();
 
   // Under the lock.
+  void withdraw(std::span<ExpertTicket> tickets);
   void pump();
   void pump_prefetch();
   bool pin(Unit& unit);

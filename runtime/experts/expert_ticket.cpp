@@ -31,6 +31,10 @@ ExpertStep::ExpertStep(ExpertStore& store)
   }
 }
 
+ExpertStep::~ExpertStep() {
+  store_.end_session(tickets_);
+}
+
 void ExpertStep::begin(uint64_t tokens) {
   ++number_;
   failed_.store(false, std::memory_order_relaxed);

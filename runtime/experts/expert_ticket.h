@@ -21,6 +21,8 @@ class ExpertTicket {
 public:
   /// The expert at `position` of the order of work.
   uint32_t expert(uint64_t position) const { return order_[position]; }
+  /// Experts in the order of work.
+  uint32_t count() const { return count_; }
 
 private:
   friend class ExpertStep;
@@ -46,6 +48,9 @@ private:
 class ExpertStep {
 public:
   explicit ExpertStep(ExpertStore& store);
+  ~ExpertStep();
+  ExpertStep(const ExpertStep&) = delete;
+  ExpertStep& operator=(const ExpertStep&) = delete;
 
   void begin(uint64_t tokens);
   /// The first failure of the step's reads; its results are then worthless.

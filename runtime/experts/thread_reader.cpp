@@ -102,8 +102,8 @@ std::unique_ptr<UnitReader> make_thread_reader(UnitFile file, UnitReader::Done d
 }
 
 StatusOr<std::unique_ptr<UnitReader>> open_unit_reader(const std::string& path, std::span<const uint8_t> first_page,
-                                                       UnitReader::Done done, ReaderKind kind) {
-  CORTIQ_ASSIGN_OR_RETURN(UnitFile file, UnitFile::open(path, first_page));
+                                                       WeightHashes hashes, UnitReader::Done done, ReaderKind kind) {
+  CORTIQ_ASSIGN_OR_RETURN(UnitFile file, UnitFile::open(path, first_page, std::move(hashes)));
   if (kind != ReaderKind::kThreads)
     if (std::unique_ptr<UnitReader> reader = make_uring_reader(file, done))
       return reader;

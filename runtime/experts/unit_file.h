@@ -1,14 +1,15 @@
 #pragma once
 
-// The file that experts are read from: the same one that was mapped, and unchanged.
+// The file that experts are read from: the same one that was mapped, and unchanged, or at least what is read of it.
 
 #include <cstdint>
-#include <ctime>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "formats/status.h"
 #include "runtime/experts/unit_reader.h"
+#include "runtime/experts/weight_leaves.h"
 
 namespace cortiq::runtime {
 
@@ -16,7 +17,7 @@ class UnitFile {
 public:
   /// Opens `path` past the page cache where that works. Fails when it does not begin with `first_page`, whose hashes
   /// cover all that follows: the path was given to another file.
-  static StatusOr<UnitFile> open(const std::string& path, std::span<const uint8_t> first_page);
+  static StatusOr<UnitFile> open(const std::string& path, std::span<const uint8_t> first_page, WeightHashes hashes);
   UnitFile(UnitFile&& other) noexcept;
   UnitFile& operator=(UnitFile&&) = delete;
   ~UnitFile();
@@ -34,8 +35,8 @@ private:
 
   int fd_ = -1;
   bool direct_ = false;
-  uint64_t bytes_ = 0;
-  timespec changed_{};
+  FileStamp stamp_; ///< when it was opened
+  std::unique_ptr<WeightLeaves> leaves_;
   std::string path_;
 };
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "formats/status.h"
 
@@ -38,11 +39,18 @@ public:
   static constexpr uint32_t kMostReads = 64;
 };
 
+/// Hashes of the part of a file that is read, one a leaf (formats/artifact/artifact_hash.h).
+struct WeightHashes {
+  uint64_t offset = 0, bytes = 0; ///< of the part; a multiple of kReadAlignment, and any
+  std::vector<uint8_t> leaves;
+};
+
 enum class ReaderKind { kBest, kUring, kThreads };
 
-/// A reader of `path`, which must be the file that begins with `first_page`. io_uring where the kernel offers it, else
-/// threads.
+/// A reader of `path`, which must be the file that begins with `first_page`. What is read from a file that was changed
+/// since is held against `hashes`, or fails where there are none. io_uring where the kernel offers it, else threads.
 StatusOr<std::unique_ptr<UnitReader>> open_unit_reader(const std::string& path, std::span<const uint8_t> first_page,
-                                                       UnitReader::Done done, ReaderKind kind = ReaderKind::kBest);
+                                                       WeightHashes hashes, UnitReader::Done done,
+                                                       ReaderKind kind = ReaderKind::kBest);
 
 } // namespace cortiq::runtime

@@ -331,6 +331,14 @@ void read_all_but(std::span<const uint8_t> section, const std::vector<ExpertBank
   ask(at, section.data() + section.size());
 }
 
+/// The hashes of the weights, copied: they are for when the file that holds them was changed.
+WeightHashes weight_hashes(const LoadedArtifact& artifact) {
+  const std::span<const uint8_t> section = artifact.file.section(ArtifactSection::kWeights);
+  const auto* leaves = artifact.manifest->weights_leaves();
+  return {static_cast<uint64_t>(section.data() - artifact.file.file().data()), section.size(),
+          leaves ? std::vector<uint8_t>(leaves->begin(), leaves->end()) : std::vector<uint8_t>()};
+}
+
 /// Takes the experts out of the mapping, where a budget was set.
 Status divide_memory(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options,
                      const ProgramFacts& facts) {
@@ -361,7 +369,7 @@ Status divide_memory(LoadedArtifact& artifact, const std::string& path, const Ar
     read_all_but(artifact.file.section(ArtifactSection::kWeights), facts.expert_banks);
     CORTIQ_ASSIGN_OR_RETURN(artifact.experts, ExpertStore::make(std::move(matrices)));
     CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<UnitReader> reader,
-                            open_unit_reader(path, artifact.file.file().first(kReadAlignment),
+                            open_unit_reader(path, artifact.file.file().first(kReadAlignment), weight_hashes(artifact),
                                              [store = artifact.experts.get()](uint32_t unit, const Status& status) {
                                                store->complete(unit, status);
                                              }));

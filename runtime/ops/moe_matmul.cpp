@@ -55,14 +55,17 @@ public:
            uint8_t* scratch) const override {
     const MoePlan plan(plan_slot, step.arena, shape, experts.size(), choices);
     const uint64_t each = groups_an_item(shape), blocks = formats::ceil_div(most_groups, each);
-    // Items are counted for as many experts as the batch could use; those behind the last are empty.
-    end = std::min(end, plan.experts_in_use() * blocks);
+    // Items are counted for as many experts as the batch could use; those behind the last are empty. With a ticket its
+    // count decides: an artifact may lay what is computed here over the plan, and every unit has to be finished.
+    uint64_t used = std::min(plan.experts_in_use(), most_used(shape));
+    ExpertTicket* ticket = step.experts && bank != kNoIndex
+                               ? &step.experts->open(bank, {plan.used, used}, static_cast<uint32_t>(blocks))
+                               : nullptr;
+    if (ticket)
+      used = ticket->count();
+    end = std::min(end, used * blocks);
     if (begin >= end)
       return;
-    ExpertTicket* ticket =
-        step.experts && bank != kNoIndex
-            ? &step.experts->open(bank, {plan.used, plan.experts_in_use()}, static_cast<uint32_t>(blocks))
-            : nullptr;
     for (uint64_t item = begin, next; item < end; item = next) {
       const uint64_t position = item / blocks;
       const uint64_t number = ticket ? ticket->expert(position) : plan.expert_in_use(position);

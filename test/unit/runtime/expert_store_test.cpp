@@ -264,6 +264,24 @@ TEST(ExpertStore, AFailedReadFailsTheStepAndNoOther) {
   EXPECT_TRUE(step.end().ok());
 }
 
+TEST(ExpertStore, TakesBackWhatASessionThatEndsHadInUse) {
+  Fixture f(1, 1, 6, 2);
+  {
+    ExpertStep gone(*f.store);
+    gone.begin(1);
+    gone.open(0, std::vector<int32_t>{0, 1, 2}, 1); // both places, and one more in line
+  }
+  {
+    ExpertStep gone(*f.store);
+    gone.begin(1);
+    gone.open(0, std::vector<int32_t>{-1, 99}, 1); // nothing that there is
+  }
+  ExpertStep step(*f.store);
+  step.begin(1);
+  EXPECT_TRUE(work(step, 0, 6, {3, 4, 5}));
+  EXPECT_TRUE(step.end().ok());
+}
+
 TEST(ExpertStore, GivesPlacesBackWhenTheBudgetShrinks) {
   Fixture f(1, 1, 8, 8);
   ExpertStep step(*f.store);

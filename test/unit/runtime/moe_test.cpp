@@ -33,7 +33,8 @@ struct Case {
        biases = false;
   uint64_t groups = 1, groups_used = 1;
   double scale = 1;
-  uint64_t closed = 0; ///< experts whose logits are far below all others
+  uint64_t closed = 0;    ///< experts whose logits are far below all others
+  bool over_plan = false; ///< the products of gate are laid over the plan, as no compiler does
 };
 
 /// The layer's weights as floats, the artifact made of them, and what it should compute.
@@ -120,6 +121,8 @@ Status Layer::write(const std::string& path) {
   const uint32_t pairs = b.slot(c_.hidden, BufferKind::F32, k), gate = b.slot(widest, BufferKind::F32, k),
                  up = b.slot(widest, BufferKind::F32, k), gated = b.slot(widest, BufferKind::F32, k),
                  down = b.slot(c_.hidden, BufferKind::F32, k), out = b.slot(c_.hidden);
+  if (c_.over_plan)
+    b.program.buffers[gate]->offset_per_token = b.program.buffers[plan]->offset_per_token;
   auto matrix = [&](const std::string& name, uint64_t rows, uint64_t cols) {
     return b.matrix(name, rows, cols, weights_.at(name));
   };
@@ -378,6 +381,21 @@ TEST(MoeBudget, NamesTheLeastThatWorks) {
   auto less = Model::load(path, {.memory = least - (1 << 20)});
   ASSERT_TRUE(less.ok());
   EXPECT_FALSE(Session::create(*less, {.threads = 2}).ok());
+}
+
+// A step then computes anything, but it ends: no expert stays in use that nobody works on any more.
+TEST(MoeBudget, AnArtifactThatOverwritesItsPlanEndsItsSteps) {
+  Layer layer({.choices = 3, .hidden = 64, .widths = std::vector<uint64_t>(12, 512), .over_plan = true});
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("moe.cqa");
+  ASSERT_TRUE(layer.write(path).ok());
+  for (const unsigned threads : {1u, 3u}) {
+    auto session = tightest(path, threads);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    for (int i = 0; i < 60; ++i)
+      for (const uint64_t tokens : {1, 5, 24})
+        EXPECT_TRUE((*session)->run_vectors(layer.input(tokens), tokens).ok());
+  }
 }
 
 TEST(MoeBudget, AFileCutWhileInUseFailsTheStepOnly) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "formats/artifact/artifact_hash.h"
 #include "runtime/experts/unit_reader.h"
 #include "runtime/session/reserved_memory.h"
 #include "test/unit/runtime/temporary_folder.h"
@@ -32,7 +33,7 @@ protected:
 
   StatusOr<std::unique_ptr<UnitReader>> open() {
     return open_unit_reader(
-        path_, std::span(content_).first(kReadAlignment),
+        path_, std::span(content_).first(kReadAlignment), hashes_,
         [this](uint32_t unit, const Status& status) {
           std::lock_guard lock(mutex_);
           done_[unit] = status;
@@ -55,6 +56,7 @@ protected:
   test::TemporaryFolder folder_;
   std::string path_;
   std::vector<uint8_t> content_;
+  WeightHashes hashes_;
   ReservedMemory memory_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -107,6 +109,40 @@ TEST_P(Readers, SayThatAFileWasChanged) {
   }
   (*reader)->start(read(0, 2 << 20, 5000));
   EXPECT_THAT(wait_for(0).message(), HasSubstr("was changed while it was in use"));
+}
+
+TEST_P(Readers, HoldAFileOfANewTimeAgainstItsHashes) {
+  constexpr uint64_t kFirst = 5 * kReadAlignment; // of what has hashes
+  hashes_ = {kFirst, kFileBytes - kFirst, formats::leaf_hashes(std::span(content_).subspan(kFirst), 1)};
+  auto reader = open();
+  if (!reader.ok())
+    GTEST_SKIP() << reader.status().message();
+  auto write_at = [&](uint64_t offset, const void* bytes, size_t count) {
+    usleep(20000); // times of files are coarse
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(offset));
+    file.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
+  };
+  auto served = [&](const UnitRead& r) {
+    done_.clear();
+    std::fill_n(r.to, r.bytes, uint8_t{0});
+    (*reader)->start(r);
+    return wait_for(r.unit).ok() &&
+           std::equal(r.to, r.to + r.needed, content_.begin() + static_cast<ptrdiff_t>(r.offset));
+  };
+  const UnitRead first = read(0, kFirst, 5000), inside = read(1, 2 << 20, 70000),
+                 last = read(2, kFileBytes / kReadAlignment * kReadAlignment, kFileBytes % kReadAlignment);
+  write_at(2 << 20, content_.data() + (2 << 20), 9); // the same bytes: only the time changes
+  for (int again = 0; again < 2; ++again)
+    for (const UnitRead& r : {first, inside, last})
+      EXPECT_TRUE(served(r)) << r.offset;
+  EXPECT_FALSE(served(read(3, 0, 5000))) << "it has no hashes there";
+  write_at(1 << 20, "changed", 7); // elsewhere in the leaf
+  EXPECT_FALSE(served(inside));
+  write_at(1 << 20, content_.data() + (1 << 20), 7);
+  EXPECT_TRUE(served(inside));
+  ASSERT_EQ(truncate(path_.c_str(), kFileBytes - 1), 0);
+  EXPECT_FALSE(served(inside));
 }
 
 TEST_P(Readers, GoOnWithAFileWhoseNameWasGivenToAnother) {
