@@ -14,11 +14,14 @@
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cpu/bandwidth.h"
-#include "runtime/cpu/limits.h"
 #include "runtime/evaluate/perplexity.h"
 #include "tools/cortiq-bench/kernel_bench.h"
+#include "tools/cortiq-bench/machine/machine.h"
 #include "tools/cortiq-bench/model_bench.h"
 #include "tools/cortiq-bench/quality_bench.h"
+#include "tools/cortiq-bench/synthetic/shape.h"
+#include "tools/cortiq-bench/synthetic_bench.h"
+#include "tools/cortiq-bench/thread_list.h"
 
 namespace {
 
@@ -28,7 +31,6 @@ using cortiq::runtime::cli::whole_number;
 
 constexpr uint64_t kMostTokens = uint64_t{1} << 32;
 constexpr uint64_t kMostRuns = 1000000;
-constexpr uint64_t kMostThreads = 1024;
 
 int complain(const std::string& sentence, int code) {
   if (!sentence.empty()) // a child process has said it already
@@ -40,10 +42,9 @@ struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
-  std::string numerics, target, memory;
-  unsigned threads = 0;
+  std::string numerics, target, memory, output, synthetic, threads;
   uint64_t seed = 0;
-  bool bandwidth = false;
+  bool bandwidth = false, machine = false;
 };
 
 void declare(CLI::App& app, CommandLine& line) {
@@ -59,8 +60,11 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--repeat", line.model.repeat, "runs, of which the fastest counts")
       ->check(whole_number(1, kMostRuns))
       ->capture_default_str();
-  app.add_option("--threads", line.threads, "threads; 0: what affinity, cgroup quota and cores allow")
-      ->check(whole_number(0, kMostThreads));
+  app.add_option(
+         "--threads", line.threads,
+         "threads; 0 (default): what affinity, cgroup quota and cores allow. Several with commas between, as in "
+         "16,8,4,1, are measured in turn")
+      ->type_name("N[,N...]");
   app.add_option("--kv", line.model.kv, "element type of the key/value cache")->check(CLI::IsMember({"f32", "f16"}));
   app.add_option("--memory", line.memory,
                  "budget for weights, cache and work space, as in 8G; experts are read as needed")
@@ -70,7 +74,46 @@ void declare(CLI::App& app, CommandLine& line) {
       ->check(whole_number(0));
   app.add_flag("--json", line.model.json, "print one JSON object");
   app.add_flag("--verbose", line.model.verbose, "print one line a kernel on stderr");
-  app.add_flag("--bandwidth", line.bandwidth, "measure how fast this machine reads memory");
+
+  const std::string profile = "Where the time goes";
+  app.add_flag("--profile", line.model.profile,
+               "time of every operation, its bytes, GB/s and share of the machine's measured read bandwidth and peak, "
+               "and the "
+               "time outside of operations")
+      ->group(profile);
+  app.add_option("--trace", line.model.trace,
+                 "write when each thread did what, in the first 4 steps of prefill and of decode, as browsers show it "
+                 "(ui.perfetto.dev); of the first number of threads")
+      ->type_name("OUT.json")
+      ->group(profile);
+  app.add_option(
+         "--roofline", line.model.roofline,
+         "draw where each operation stands below the machine's read bandwidth and peaks; of the first number of "
+         "threads")
+      ->type_name("OUT.svg")
+      ->group(profile);
+
+  const std::string machine = "This machine";
+  app.add_flag(
+         "--machine", line.machine,
+         "measure, for each number of threads, how fast memory and a file mapping are read and what the arithmetic "
+         "units reach")
+      ->group(machine);
+  app.add_flag("--bandwidth", line.bandwidth, "measure only how fast this machine reads memory")->group(machine);
+
+  const std::string synthetic = "Models of any shape";
+  app.add_option(
+         "--synthetic", line.synthetic,
+         "measure a model with random weights (--fill SEED, default 1): SHAPE[,SIZE=N...]:CODEC[,attention=CODEC]"
+         "[,head=CODEC], as in 3b:q4_0 or 30b-a3b,layers=12:q4_k. Shapes: " +
+             cortiq::bench::named_shapes() +
+             ". Sizes: layers, hidden, ffn, heads, kv-heads, head-dim, vocab, context, experts, used, expert-ffn; "
+             "without a shape, layers, hidden, ffn, heads and vocab are needed. With -o it is only written: OUT.cqa, "
+             "an "
+             "artifact without weights, small, for another machine (FILE --fill SEED); OUT.gguf or OUT.cmf, a "
+             "model with its weights")
+      ->type_name("SPEC")
+      ->group(synthetic);
 
   const std::string kernel = "One kernel";
   app.add_option("--gemv", line.kernel.codec, "compile and run y = W x for this codec (gguf:Q4_K, cmf:q4tp)")
@@ -79,7 +122,9 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--shape", line.kernel.shape, "of W")->type_name("ROWSxCOLS")->group(kernel);
   app.add_option("--weights", line.kernel.weights, "the payload of W")->type_name("FILE")->group(kernel);
   app.add_option("--x", line.kernel.x, "inputs, float32")->type_name("X.f32")->group(kernel);
-  app.add_option("-o,--output", line.kernel.out, "results, float32")->type_name("Y.f32")->group(kernel);
+  app.add_option("-o,--output", line.output, "results, float32; with --synthetic the file to write")
+      ->type_name("OUT")
+      ->group(kernel);
 
   const std::string quality = "Quality on a text";
   app.add_option("--perplexity", line.quality.text,
@@ -98,7 +143,7 @@ void declare(CLI::App& app, CommandLine& line) {
       ->type_name("REFERENCE")
       ->group(quality);
 
-  const std::string compile = "What is compiled, by --gemv and for --perplexity";
+  const std::string compile = "What is compiled, by --gemv, --synthetic and for --perplexity";
   app.add_option("--numerics", line.numerics, "fast (default) or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
@@ -113,58 +158,95 @@ Status refuse(const CLI::App& app, const std::string& mode, std::initializer_lis
   return {};
 }
 
+/// The one number of threads of modes that take no list.
+cortiq::StatusOr<unsigned> one_count(const std::string& text, const char* mode) {
+  CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> counts, cortiq::bench::parse_threads(text));
+  if (counts.size() != 1)
+    return cortiq::invalid(std::string("--threads with ") + mode + " is one number; see --help");
+  return counts[0];
+}
+
 Status run_quality(const CLI::App& app, CommandLine& line) {
   if (line.model.file.empty())
     return cortiq::invalid("--perplexity needs a FILE, an artifact or a model; see --help");
-  CORTIQ_RETURN_IF_ERROR(refuse(app, "--perplexity",
-                                {"--gemv", "--bandwidth", "--prefill", "--decode", "--repeat", "--fill", "--memory",
-                                 "--shape", "--weights", "--x", "-o"}));
+  CORTIQ_RETURN_IF_ERROR(
+      refuse(app, "--perplexity",
+             {"--gemv", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--fill",
+              "--memory", "--profile", "--trace", "--roofline", "--shape", "--weights", "--x", "-o"}));
   line.quality.file = line.model.file;
   line.quality.numerics = line.numerics;
   line.quality.target = line.target;
   line.quality.kv = line.model.kv;
-  line.quality.threads = line.threads;
+  CORTIQ_ASSIGN_OR_RETURN(line.quality.threads, one_count(line.threads, "--perplexity"));
   line.quality.json = line.model.json;
   line.quality.verbose = line.model.verbose;
   return cortiq::bench::bench_quality(line.quality);
+}
+
+Status run_kernel(const CLI::App& app, CommandLine& line) {
+  if (line.kernel.shape.empty() || line.kernel.weights.empty() || line.kernel.x.empty() || line.output.empty())
+    return cortiq::invalid("--gemv needs --shape, --weights, --x and -o; see --help");
+  CORTIQ_RETURN_IF_ERROR(
+      refuse(app, "--gemv",
+             {"FILE", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill",
+              "--memory", "--json", "--verbose", "--profile", "--trace", "--roofline"}));
+  if (!line.numerics.empty())
+    line.kernel.numerics = line.numerics;
+  line.kernel.target = line.target;
+  line.kernel.out = line.output;
+  line.kernel.threads = 1;
+  if (!line.threads.empty() && line.threads != "0") {
+    CORTIQ_ASSIGN_OR_RETURN(line.kernel.threads, one_count(line.threads, "--gemv"));
+  }
+  return cortiq::bench::bench_kernel(line.kernel);
+}
+
+Status run_machine(const CLI::App& app, const CommandLine& line) {
+  const char* mode = line.machine ? "--machine" : "--bandwidth";
+  CORTIQ_RETURN_IF_ERROR(
+      refuse(app, mode,
+             {"FILE", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--memory", "--verbose",
+              "--profile", "--trace", "--roofline", "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
+  if (line.machine) {
+    CORTIQ_RETURN_IF_ERROR(refuse(app, mode, {"--bandwidth"}));
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> threads, cortiq::bench::parse_threads(line.threads));
+    cortiq::bench::report_machine(threads, line.model.json);
+    return {};
+  }
+  CORTIQ_RETURN_IF_ERROR(refuse(app, mode, {"--json"}));
+  CORTIQ_ASSIGN_OR_RETURN(const unsigned threads, one_count(line.threads, mode));
+  std::printf("%.2f GB/s with %u threads\n", cortiq::runtime::measure_read_bandwidth(threads), threads);
+  return {};
 }
 
 Status run(CLI::App& app, CommandLine& line) {
   if (app.count("--perplexity") != 0)
     return run_quality(app, line);
   CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));
-  if (!line.kernel.codec.empty()) {
-    if (line.kernel.shape.empty() || line.kernel.weights.empty() || line.kernel.x.empty() || line.kernel.out.empty())
-      return cortiq::invalid("--gemv needs --shape, --weights, --x and -o; see --help");
-    CORTIQ_RETURN_IF_ERROR(refuse(app, "--gemv",
-                                  {"FILE", "--bandwidth", "--prefill", "--decode", "--repeat", "--kv", "--fill",
-                                   "--memory", "--json", "--verbose"}));
-    if (!line.numerics.empty())
-      line.kernel.numerics = line.numerics;
-    line.kernel.target = line.target;
-    line.kernel.threads = line.threads == 0 ? 1 : line.threads;
-    return cortiq::bench::bench_kernel(line.kernel);
-  }
-  if (line.bandwidth) {
-    CORTIQ_RETURN_IF_ERROR(refuse(app, "--bandwidth",
-                                  {"FILE", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--memory", "--json",
-                                   "--verbose", "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
-    const unsigned threads =
-        line.threads != 0 ? line.threads : cortiq::runtime::default_threads(cortiq::runtime::read_cpu_limits());
-    std::printf("%.2f GB/s with %u threads\n", cortiq::runtime::measure_read_bandwidth(threads), threads);
-    return {};
-  }
-  if (line.model.file.empty())
-    return cortiq::invalid("it needs a FILE, --gemv or --bandwidth; see --help");
-  CORTIQ_RETURN_IF_ERROR(
-      refuse(app, "measuring an artifact's speed", {"--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
+  if (!line.kernel.codec.empty())
+    return run_kernel(app, line);
+  if (line.bandwidth || line.machine)
+    return run_machine(app, line);
+  const bool synthetic = app.count("--synthetic") != 0;
+  if (line.model.file.empty() && !synthetic)
+    return cortiq::invalid("it needs a FILE, --synthetic, --machine, --gemv or --bandwidth; see --help");
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring a model's speed", {"--shape", "--weights", "--x"}));
   if (line.model.prefill == 0 && line.model.decode == 0)
     return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
-  line.model.threads = line.threads;
+  CORTIQ_ASSIGN_OR_RETURN(line.model.threads, cortiq::bench::parse_threads(line.threads));
   line.model.memory = cortiq::runtime::cli::parse_memory_size(line.memory).value_or(0);
   if (app.count("--fill") != 0)
     line.model.fill_seed = line.seed;
-  return cortiq::bench::bench_model(line.model);
+  if (!synthetic) {
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring an artifact's speed", {"--numerics", "--target", "-o"}));
+    return cortiq::bench::bench_model(line.model);
+  }
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE"}));
+  if (!line.output.empty())
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic with -o",
+                                  {"--prefill", "--decode", "--repeat", "--kv", "--memory", "--json", "--verbose",
+                                   "--profile", "--trace", "--roofline", "--threads"}));
+  return cortiq::bench::bench_synthetic({line.synthetic, line.output, line.numerics, line.target, line.model});
 }
 
 } // namespace

@@ -8,13 +8,17 @@
 #include <sys/resource.h>
 #include <vector>
 
-#include "runtime/cpu/bandwidth.h"
 #include "runtime/session/session.h"
+#include "tools/cortiq-bench/machine/machine.h"
+#include "tools/cortiq-bench/profile_report.h"
+#include "tools/cortiq-bench/roofline.h"
 
 namespace cortiq::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kTracedSteps = 4; // of a phase: enough to see a rhythm, few enough to open in a browser
 
 double cpu_seconds() {
   rusage usage{};
@@ -31,6 +35,7 @@ double peak_megabytes() {
 
 struct Timing {
   double wall = 0, cpu = 0;
+  double total = 0; ///< wall clock of all runs
 };
 
 /// The fastest of `repeat` runs, by wall clock and by CPU time on their own: other programs disturb the two apart.
@@ -42,7 +47,9 @@ StatusOr<Timing> fastest(unsigned repeat, const std::function<Status()>& prepare
     const double cpu = cpu_seconds();
     CORTIQ_RETURN_IF_ERROR(work());
     best.cpu = std::min(best.cpu, cpu_seconds() - cpu);
-    best.wall = std::min(best.wall, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best.wall = std::min(best.wall, wall);
+    best.total += wall;
   }
   return best;
 }
@@ -63,6 +70,113 @@ void print_row(const char* name, const Json& r) {
               r["tokens_per_cpu_second"].get<double>());
 }
 
+/// One number of threads.
+struct Run {
+  unsigned threads = 0;
+  std::string kv, report;
+  Timing prefill, decode;
+  std::vector<PhaseProfile> phases;
+  Ceilings ceilings;
+};
+
+bool profiled(const ModelBenchOptions& options) {
+  return options.profile || options.verbose || !options.trace.empty() || !options.roofline.empty();
+}
+
+StatusOr<std::unique_ptr<runtime::Session>>
+open_session(const ModelBenchOptions& options, const std::shared_ptr<const runtime::Model>& model, unsigned threads) {
+  runtime::SessionOptions how;
+  how.threads = threads;
+  how.profile = profiled(options);
+  if (!options.kv.empty())
+    how.kv = options.kv == "f16" ? runtime::KvType::kF16 : runtime::KvType::kF32;
+  CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
+  if (options.prefill + options.decode > session->max_context())
+    return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +
+                   " tokens do not fit the context of " + std::to_string(session->max_context()));
+  return session;
+}
+
+StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo& info, runtime::Session& session) {
+  Run run;
+  run.threads = session.threads();
+  run.kv = session.kv_type() == runtime::KvType::kF16 ? "f16" : "f32";
+  const uint64_t ids = info.token_count != 0 ? std::min(info.token_count, info.vocab) : info.vocab;
+  std::vector<uint32_t> prompt(options.prefill);
+  for (size_t i = 0; i < prompt.size(); ++i)
+    prompt[i] = static_cast<uint32_t>((i * 7919 + 17) % ids);
+  auto phase = [&](const char* name, uint64_t tokens, const std::function<Status()>& prepare,
+                   const std::function<Status()>& work) -> StatusOr<Timing> {
+    session.reset_profile(options.trace.empty() ? 0 : kTracedSteps);
+    CORTIQ_ASSIGN_OR_RETURN(const Timing timing, fastest(options.repeat, prepare, work));
+    if (profiled(options) && tokens != 0) {
+      runtime::Profile profile = session.profile();
+      const double outside = std::max(0.0, timing.total - profile.step);
+      run.phases.push_back({name, std::move(profile), outside});
+    }
+    return timing;
+  };
+  auto reset = [&] {
+    session.reset();
+    return Status();
+  };
+  auto prefill = [&] { return prompt.empty() ? Status() : session.forward(prompt, false).status(); };
+  auto after_prompt = [&] {
+    session.rewind(options.prefill);
+    return Status();
+  };
+  auto decode = [&] {
+    for (uint64_t i = 0; i < options.decode; ++i) {
+      const auto id = static_cast<uint32_t>((i * 104729 + 3) % ids);
+      CORTIQ_RETURN_IF_ERROR(session.forward({&id, 1}, false).status());
+    }
+    return Status();
+  };
+  CORTIQ_ASSIGN_OR_RETURN(run.prefill, phase("prefill", options.prefill, reset, prefill));
+  CORTIQ_ASSIGN_OR_RETURN(run.decode, phase("decode", options.decode, after_prompt, decode));
+  run.report = session.report();
+  return run;
+}
+
+/// What decoding one token reads: of experts, those in use.
+StatusOr<double> bytes_a_token(const ModelBenchOptions& options, const std::shared_ptr<const runtime::Model>& model) {
+  runtime::SessionOptions how;
+  how.threads = options.threads.front();
+  how.profile = true;
+  CORTIQ_ASSIGN_OR_RETURN(const auto session, runtime::Session::create(model, how));
+  const uint32_t id = 0;
+  CORTIQ_RETURN_IF_ERROR(session->forward({&id, 1}, false).status());
+  return session->profile().bytes;
+}
+
+Json run_json(const ModelBenchOptions& options, const runtime::ModelInfo& info, double token_bytes, const Run& run) {
+  const double bytes = token_bytes * static_cast<double>(options.decode);
+  Json out = {{"kv", run.kv},
+              {"threads", run.threads},
+              {"prefill", row(options.prefill, run.prefill)},
+              {"decode", row(options.decode, run.decode)},
+              {"weight_bytes", info.weight_bytes},
+              {"token_bytes", token_bytes},
+              {"read_gbps", run.ceilings.memory.best},
+              {"decode_gbps", run.decode.wall > 0 ? bytes * 1e-9 / run.decode.wall : 0}};
+  if (!options.profile)
+    return out;
+  for (const PhaseProfile& phase : run.phases)
+    out["profile"][phase.phase] = profile_json(phase, run.ceilings);
+  out["machine"] = ceilings_json(run.ceilings);
+  return out;
+}
+
+void print_run(const ModelBenchOptions& options, const Run& run, const Json& out) {
+  print_row("prefill", out["prefill"]);
+  print_row("decode", out["decode"]);
+  std::printf("decode reads %.1f MB a token, %.1f GB/s; this machine reads %.1f GB/s\n",
+              out["token_bytes"].get<double>() * 1e-6, out["decode_gbps"].get<double>(), run.ceilings.memory.best);
+  if (options.profile)
+    for (const PhaseProfile& phase : run.phases)
+      print_profile(phase, run.ceilings);
+}
+
 } // namespace
 
 Status bench_model(const ModelBenchOptions& options) {
@@ -71,71 +185,58 @@ Status bench_model(const ModelBenchOptions& options) {
   load.memory = options.memory;
   const auto load_start = std::chrono::steady_clock::now();
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(options.file, load));
-  runtime::SessionOptions how;
-  how.threads = options.threads;
-  how.profile = options.verbose;
-  if (!options.kv.empty())
-    how.kv = options.kv == "f16" ? runtime::KvType::kF16 : runtime::KvType::kF32;
-  CORTIQ_ASSIGN_OR_RETURN(const auto session, runtime::Session::create(model, how));
-  const double load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
-  if (options.prefill + options.decode > session->max_context())
-    return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +
-                   " tokens do not fit the context of " + std::to_string(session->max_context()));
-
-  const uint64_t ids =
-      model->info().token_count != 0 ? std::min(model->info().token_count, model->info().vocab) : model->info().vocab;
-  std::vector<uint32_t> prompt(options.prefill);
-  for (size_t i = 0; i < prompt.size(); ++i)
-    prompt[i] = static_cast<uint32_t>((i * 7919 + 17) % ids);
-  auto reset = [&] {
-    session->reset();
-    return Status();
-  };
-  auto prefill = [&] { return prompt.empty() ? Status() : session->forward(prompt, false).status(); };
-  auto decode = [&] {
-    for (uint64_t i = 0; i < options.decode; ++i) {
-      const auto id = static_cast<uint32_t>((i * 104729 + 3) % ids);
-      CORTIQ_RETURN_IF_ERROR(session->forward({&id, 1}, false).status());
-    }
-    return Status();
-  };
-  auto after_prompt = [&] {
-    session->rewind(options.prefill);
-    return Status();
-  };
-  CORTIQ_ASSIGN_OR_RETURN(const Timing prefill_time, fastest(options.repeat, reset, prefill));
-  CORTIQ_ASSIGN_OR_RETURN(const Timing decode_time, fastest(options.repeat, after_prompt, decode));
-  const double peak = peak_megabytes(); // before the measurement below takes its own memory
-  const double gbps = runtime::measure_read_bandwidth(session->threads());
-
-  Json out = {{"model", model->info().name},
-              {"target", model->info().target},
-              {"numerics", model->info().exact ? "exact" : "fast"},
-              {"kv", session->kv_type() == runtime::KvType::kF16 ? "f16" : "f32"},
-              {"threads", session->threads()},
-              {"load_ms", load_seconds * 1e3},
-              {"prefill", row(options.prefill, prefill_time)},
-              {"decode", row(options.decode, decode_time)},
-              {"weight_bytes", model->info().weight_bytes},
-              {"read_gbps", gbps},
-              {"decode_gbps", decode_time.wall > 0 ? static_cast<double>(model->info().weight_bytes * options.decode) *
-                                                         1e-9 / decode_time.wall
-                                                   : 0},
-              {"peak_mb", peak}};
-  if (options.json) {
-    std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  } else {
-    std::printf("%s, %s, %s, cache %s, %u threads, load %.1f ms\n", model->info().name.c_str(),
-                model->info().target.c_str(), model->info().exact ? "exact" : "fast",
-                session->kv_type() == runtime::KvType::kF16 ? "f16" : "f32", session->threads(), load_seconds * 1e3);
-    print_row("prefill", out["prefill"]);
-    print_row("decode", out["decode"]);
-    std::printf("decode reads %.1f GB/s of weights; this machine reads %.1f GB/s; peak memory %.1f MB\n",
-                out["decode_gbps"].get<double>(), gbps, peak);
+  const runtime::ModelInfo& info = model->info();
+  std::vector<Run> runs;
+  double load_seconds = 0;
+  for (const unsigned threads : options.threads) {
+    CORTIQ_ASSIGN_OR_RETURN(const auto session, open_session(options, model, threads));
+    if (runs.empty())
+      load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
+    CORTIQ_ASSIGN_OR_RETURN(Run run, measure(options, info, *session));
+    if (options.threads.size() > 1 && !options.json)
+      std::fprintf(stderr, "%u threads: prefill %.1f, decode %.1f tokens/s\n", run.threads,
+                   static_cast<double>(options.prefill) / run.prefill.wall,
+                   static_cast<double>(options.decode) / run.decode.wall);
+    runs.push_back(std::move(run));
   }
-  std::fputs(session->report().c_str(), stderr);
-  for (const std::string& line : runtime::describe(session->profile(), gbps))
-    std::fprintf(stderr, "%s\n", line.c_str());
+  CORTIQ_ASSIGN_OR_RETURN(const double token_bytes, bytes_a_token(options, model));
+  const double peak = peak_megabytes(); // before the measurements below take their own memory
+  const bool units = options.profile || !options.roofline.empty();
+  for (Run& run : runs)
+    run.ceilings = measure_ceilings(run.threads, units ? Extent::kMemoryAndUnits : Extent::kMemory);
+
+  Json out = {{"model", info.name},
+              {"target", info.target},
+              {"numerics", info.exact ? "exact" : "fast"},
+              {"load_ms", load_seconds * 1e3},
+              {"peak_mb", peak}};
+  std::vector<Json> rows;
+  for (const Run& run : runs)
+    rows.push_back(run_json(options, info, token_bytes, run));
+  if (rows.size() == 1)
+    out.update(rows[0]);
+  else
+    out["runs"] = rows;
+  if (options.json)
+    std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  for (size_t i = 0; i < runs.size() && !options.json; ++i) {
+    std::printf("%s, %s, %s, cache %s, %u threads, load %.1f ms, peak memory %.1f MB\n", info.name.c_str(),
+                info.target.c_str(), info.exact ? "exact" : "fast", runs[i].kv.c_str(), runs[i].threads,
+                load_seconds * 1e3, peak);
+    print_run(options, runs[i], rows[i]);
+  }
+  if (!options.trace.empty())
+    CORTIQ_RETURN_IF_ERROR(write_trace(options.trace, runs[0].phases));
+  if (!options.roofline.empty()) {
+    const std::string title = info.name + ", " + info.target + ", " + std::to_string(runs[0].threads) + " threads";
+    CORTIQ_RETURN_IF_ERROR(write_roofline(options.roofline, title, runs[0].phases, runs[0].ceilings));
+  }
+  std::fputs(runs[0].report.c_str(), stderr);
+  for (const Run& run : runs)
+    if (options.verbose)
+      for (const PhaseProfile& phase : run.phases)
+        for (const std::string& line : runtime::describe(phase.profile, run.ceilings.memory.best))
+          std::fprintf(stderr, "%s: %s\n", phase.phase.c_str(), line.c_str());
   return {};
 }
 

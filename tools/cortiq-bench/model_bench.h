@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/status.h"
 
@@ -12,15 +13,17 @@ namespace cortiq::bench {
 
 struct ModelBenchOptions {
   std::string file;
-  uint64_t prefill = 512; ///< tokens of the prompt
-  uint64_t decode = 64;   ///< tokens generated after it
-  unsigned threads = 0;
+  uint64_t prefill = 512;        ///< tokens of the prompt
+  uint64_t decode = 64;          ///< tokens generated after it
+  std::vector<unsigned> threads; ///< each is measured in turn
   unsigned repeat = 3;
   std::string kv;
   uint64_t memory = 0; ///< bytes of the budget; 0 = none
   std::optional<uint64_t> fill_seed;
   bool json = false;
   bool verbose = false;
+  bool profile = false;
+  std::string trace, roofline; ///< files to write; the first number of threads
 };
 
 /// Measures prefill and decode of an artifact and prints them beside the machine's read bandwidth.

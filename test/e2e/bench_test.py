@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""cortiq-bench on synthetic models: what it prints is JSON and adds up, its files are what they should be, a model of another machine's
+artifact runs with weights made at load, and what it cannot make is refused.
+"""
+import json
+import math
+import os
+import sys
+import xml.etree.ElementTree
+
+import harness
+
+PROFILED = ("tiny:q4_0", "tiny-moe:cmf:q4tp")
+SPECS = ("tiny:q4_k", "tiny:cmf:q4tp", "tiny:cmf:q8_row,head=q4_tiled", "tiny:vbit", "tiny-moe:q4_k,attention=q8_0", "layers=1,hidden=256,ffn=256,heads=4,kv-heads=2,vocab=300:gguf:MXFP4")
+REFUSED = (("3c:q4_0", "'3c'"), ("tiny", "SHAPE:CODEC"), ("tiny:q4_q", "'q4_q'"), ("tiny,layers=0:q4_0", "'0'"), ("tiny,depth=3:q4_0", "'depth'"),
+           ("tiny,hidden=100:q4_k", "token_embd"), ("layers=2:q4_0", "vocab"), ("tiny:q4_0,head=q4tp", "q4tp"), ("tiny:q4_0,tail=q8_0", "tail"),
+           ("tiny,heads=3,kv-heads=2:q4_0", "3 heads"), ("tiny-moe,used=9:q4_0", "9 experts"))
+
+
+def what_is_wrong(phase, profile, threads):
+    """A sentence on the first thing in a phase's profile that cannot be, or None."""
+    if profile["steps"] < 1 or profile["threads"] != threads:
+        return f"{profile['steps']} steps on {profile['threads']} threads"
+    parts = sum(profile[name] for name in ("work_us", "waiting_us", "alone_us", "setup_us", "between_steps_us"))
+    if not math.isclose(parts, profile["us_a_step"], rel_tol=0.01):
+        return f"parts of a step sum to {parts}, a step is {profile['us_a_step']}"
+    ops = sum(op["us_a_step"] for op in profile["ops"])
+    if not 0 < ops <= 1.01 * profile["us_a_step"]:
+        return f"operations sum to {ops}, a step is {profile['us_a_step']}"
+    # Weights of a model this small are read from cache, several times as fast as from memory; arithmetic has no such way out.
+    if not 0 < profile["of_floor"] < (1.1 if phase == "prefill" else 10):
+        return f"{profile['of_floor']} of the floor"
+    if not any(op["op"].startswith("gem") and op.get("gbps", 0) > 0 and op.get("tops", 0) > 0 for op in profile["ops"]):
+        return "no kernel has GB/s and operations"
+    return None
+
+
+class Bench:
+    def __init__(self, args, scratch, tally):
+        self.args, self.scratch, self.tally = args, scratch, tally
+
+    def call(self, *flags):
+        return harness.run([os.path.join(self.args.bin, "cortiq-bench"), *flags])
+
+    def json_of(self, label, *flags):
+        result = self.call(*flags, "--json")
+        why_not = harness.why_not_success(result)
+        self.tally.check(label, why_not)
+        return None if why_not else json.loads(result.stdout)
+
+    def check_machine(self):
+        found = self.json_of("--machine", "--machine", "--threads", "2,1")
+        if not found:
+            return
+        self.tally.check("--machine: numbers of threads", None if [c["threads"] for c in found["threads"]] == [2, 1] else str(found))
+        for ceilings in found["threads"]:
+            rates = [ceilings["read"]["gbps"], ceilings["read"]["median_gbps"]] + [peak["tops"] for peak in ceilings["peaks"]]
+            self.tally.check(f"--machine: {ceilings['threads']} threads", None if rates and all(rate > 0 for rate in rates) else str(ceilings))
+
+    def check_profile(self, spec):
+        found = self.json_of(spec, "--synthetic", spec, "--prefill", "64", "--decode", "6", "--repeat", "2", "--profile", "--threads", "2,1")
+        if not found:
+            return
+        for run, threads in zip(found["runs"], (2, 1)):
+            for phase in ("prefill", "decode"):
+                self.tally.check(f"{spec}: {phase} on {threads} threads", what_is_wrong(phase, run["profile"][phase], threads))
+        self.tally.note(spec)
+
+    def check_spec(self, spec):
+        found = self.json_of(spec, "--synthetic", spec, "--prefill", "20", "--decode", "6", "--repeat", "1", "--threads", "1")
+        if found:
+            speeds = [found[phase]["tokens_per_second"] for phase in ("prefill", "decode")] + [found["decode_gbps"], found["read_gbps"]]
+            self.tally.check(f"{spec}: speeds", None if all(speed > 0 for speed in speeds) else str(found))
+
+    def check_files(self):
+        artifact, trace, picture = (self.scratch.output(end) for end in (".cqa", ".json", ".svg"))
+        self.tally.check("-o OUT.cqa", harness.why_not_success(self.call("--synthetic", "3b,layers=2:q6_k", "-o", artifact)))
+        size = os.path.getsize(artifact)
+        self.tally.check("-o OUT.cqa is small", None if size < 1 << 20 else f"{size} bytes")
+        self.tally.check("without --fill it is refused", harness.why_not_refusal(self.call(artifact)))
+        small = self.scratch.output(".cqa")
+        self.call("--synthetic", "tiny:q5_k", "-o", small)
+        self.tally.check("with --fill it runs", harness.why_not_success(
+            self.call(small, "--fill", "3", "--prefill", "9", "--decode", "3", "--repeat", "1", "--profile", "--trace", trace, "--roofline", picture)))
+        with open(trace) as file:
+            events = json.load(file)["traceEvents"]
+        self.tally.check("--trace", None if sum(event["ph"] == "X" and event["dur"] >= 0 for event in events) > 20 else f"{len(events)} events")
+        root = xml.etree.ElementTree.parse(picture).getroot()
+        self.tally.check("--roofline", None if root.tag.endswith("svg") and len(root.findall("{*}circle")) > 4 else root.tag)
+
+    def check_models(self):
+        for spec, end in (("tiny:q4_0", ".gguf"), ("tiny-moe:cmf:q4tp", ".cmf")):
+            model, artifact = self.scratch.output(end), self.scratch.output(".cqa")
+            self.tally.check(f"{spec} -o OUT{end}", harness.why_not_success(self.call("--synthetic", spec, "-o", model)))
+            self.tally.check(f"{spec}: compile", harness.why_not_success(
+                harness.run([os.path.join(self.args.bin, "cortiq-compile"), model, "-o", artifact])))
+            result = harness.run([os.path.join(self.args.bin, "cortiq-run"), artifact, "--tokens", "1,2,3", "-n", "4", "--ignore-eos", "--json"])
+            why_not = harness.why_not_success(result)
+            self.tally.check(f"{spec}: run", why_not or (None if len(json.loads(result.stdout)["tokens"]) == 4 else result.stdout))
+
+    def check_refusals(self):
+        for spec, word in REFUSED:
+            result = self.call("--synthetic", spec)
+            self.tally.check(f"{spec} is refused", harness.why_not_refusal(result) or (None if word in result.stderr else result.stderr))
+        for flags in (("--synthetic", "tiny:q4_0", "-o", "x.cmf"), ("--synthetic", "tiny:q4_0", "-o", "x.cqa", "--profile"),
+                      ("--machine", "--threads", "2,0"), ("--machine", "--threads", "x"), ("--machine", "--profile"), ("--bandwidth", "--threads", "2,1"),
+                      ("--synthetic", "tiny:q4_0", "--machine")):
+            self.tally.check(" ".join(flags) + " is refused", harness.why_not_refusal(self.call(*flags)))
+
+
+def main():
+    args = harness.arguments(__doc__)
+    harness.need_tools(args, "cortiq-bench", "cortiq-compile", "cortiq-run")
+    tally = harness.Tally()
+    with harness.Scratch() as scratch:
+        bench = Bench(args, scratch, tally)
+        bench.check_machine()
+        for spec in PROFILED:
+            bench.check_profile(spec)
+        for spec in SPECS:
+            bench.check_spec(spec)
+        bench.check_files()
+        bench.check_models()
+        bench.check_refusals()
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+#include "tools/cortiq-bench/machine/amx_tiles.h"
+#include "tools/cortiq-bench/machine/unit.h"
+
+namespace cortiq::bench {
+namespace {
+
+uint64_t run(uint64_t rounds) {
+  open_tiles();
+  for (uint64_t i = 0; i < rounds; ++i) {
+    _tile_dpbssd(0, 4, 6);
+    _tile_dpbssd(1, 4, 7);
+    _tile_dpbssd(2, 5, 6);
+    _tile_dpbssd(3, 5, 7);
+  }
+  _tile_release();
+  return 0;
+}
+
+} // namespace
+
+const Unit kAmxInt8 = {"amx int8", "int8", "amx", {"amx_tile", "amx_int8"}, 4 * 16 * 16 * 64 * 2, run};
+
+} // namespace cortiq::bench
