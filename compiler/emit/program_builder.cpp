@@ -107,6 +107,7 @@ private:
     row->k_dim = kv.getKDim();
     row->v_dim = kv.getVDim();
     row->window = kv.getWindow();
+    row->ring = kv.getRing();
     return row;
   }
 

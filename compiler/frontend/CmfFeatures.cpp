@@ -10,16 +10,6 @@ using formats::CmfFile;
 
 namespace {
 
-struct Feature {
-  std::string_view word; ///< how the message calls it
-  bool (*present)(const CmfFile&);
-};
-
-constexpr Feature kFileFeatures[] = {
-    {"a resonance router (arch.moe.router_resonance)",
-     [](const CmfFile& f) { return f.arch().moe && f.arch().moe->router_resonance; }},
-};
-
 // Names whose files have a layer stack, or arithmetic, of their own.
 constexpr std::string_view kDedicatedArchitectures[] = {"deepseek_v4", "deepseek_v41"};
 
@@ -39,11 +29,8 @@ Status refuseCmfFeatures(const CmfFile& file) {
       return unsupported(formats::quote(file.path()) + ": architecture " + formats::quote(arch.arch_name) +
                          " has a layer stack of its own, which this compiler does not build");
   for (const std::string& block : arch.family_blocks)
-    if (block != "anchor_core")
+    if (block != "anchor_core" && block != "prism_hadamard")
       return refuse("a block 'arch." + block + "'");
-  for (const Feature& feature : kFileFeatures)
-    if (feature.present(file))
-      return refuse(std::string(feature.word));
   return {};
 }
 

@@ -78,7 +78,14 @@ OwningOpRef<ModuleOp> buildModule(MLIRContext& context, const ModelDescription& 
   Block* body = forward.addEntryBlock();
   builder.setInsertionPointToStart(body);
 
-  Value h = graph.create<cmf::EmbedOp>(body->getArgument(0), graph.weight(kEmbedding), graph.real(model.embedScale));
+  const bool hidden = model.hadamard.block != 0; // rows of the embedding stand behind a transform
+  Value h = graph.create<cmf::EmbedOp>(body->getArgument(0), graph.weight(kEmbedding),
+                                       graph.real(hidden ? 1 : model.embedScale));
+  if (hidden) {
+    h = graph.untransformed(h);
+    if (model.embedScale != 1)
+      h = graph.create<cmf::ScaleOp>(h, graph.real(model.embedScale));
+  }
   for (size_t i = 0; i < model.layers.size(); ++i) {
     h = endLayer(graph, static_cast<int64_t>(i), h, buildLayer(graph, static_cast<int64_t>(i), h));
     if (model.loopLength != 0 && (i + 1) % model.loopLength == 0 && i + 1 < model.layers.size())

@@ -58,11 +58,35 @@ Value GraphBuilder::weightOp(const std::string& name, const WeightRef& ref) {
 }
 
 Value GraphBuilder::linear(Value x, const std::string& name, const std::string& weightName) {
-  Value decoded = create<cmf::DequantOp>(weight(weightName.empty() ? name + ".weight" : weightName));
+  const std::string& matrix = weightName.empty() ? name + ".weight" : weightName;
+  if (const WeightRef* ref = model_.find(matrix))
+    x = transformed(x, *ref);
+  Value decoded = create<cmf::DequantOp>(weight(matrix));
   Value y = create<cmf::MatmulOp>(x, decoded);
   if (Value bias = weight(name + ".bias"))
     y = create<cmf::BiasAddOp>(y, bias);
   return y;
+}
+
+DenseBoolArrayAttr GraphBuilder::signs(Value x) {
+  const std::vector<bool>& negative = model_.hadamard.negative.at(cast<RankedTensorType>(x.getType()).getDimSize(1));
+  return builder_.getDenseBoolArrayAttr(SmallVector<bool>(negative.begin(), negative.end()));
+}
+
+Value GraphBuilder::transformed(Value x, const WeightRef& reader) {
+  const HadamardTransform& transform = model_.hadamard;
+  if (!transform.weights.contains(reader.tensor->name))
+    return x;
+  Value& known = transformed_[x];
+  if (!known)
+    known = create<cmf::HadamardOp>(x, number(transform.block), signs(x), UnitAttr(),
+                                    transform.half ? builder_.getUnitAttr() : UnitAttr());
+  return known;
+}
+
+Value GraphBuilder::untransformed(Value x) {
+  return create<cmf::HadamardOp>(x, number(model_.hadamard.block), signs(x), builder_.getUnitAttr(),
+                                 model_.hadamard.half ? builder_.getUnitAttr() : UnitAttr());
 }
 
 Value GraphBuilder::norm(Value x, const std::string& name, int64_t group) {

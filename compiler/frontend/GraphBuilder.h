@@ -48,7 +48,14 @@ public:
   /// A norm by `factors`, or by none when they are null.
   mlir::Value rmsNorm(mlir::Value x, mlir::Value factors, int64_t group);
 
+  /// The inverse of the model's transform of activations, of all features of `x`.
+  mlir::Value untransformed(mlir::Value x);
+
 private:
+  /// `x` as a weight reads it: behind the model's transform where that tensor asks for it, made once for all its
+  /// readers.
+  mlir::Value transformed(mlir::Value x, const WeightRef& reader);
+  mlir::DenseBoolArrayAttr signs(mlir::Value x);
   mlir::Value weightOp(const std::string& name, const WeightRef& ref);
 
   const ModelDescription& model_;
@@ -56,6 +63,7 @@ private:
   mlir::Location loc_;
   mlir::SmallVector<cmf::RopeAttr> ropes_;
   llvm::StringMap<mlir::Value> values_;
+  llvm::DenseMap<mlir::Value, mlir::Value> transformed_;
   int64_t states_ = 0;
 };
 

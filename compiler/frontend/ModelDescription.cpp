@@ -40,13 +40,6 @@ Status addWeight(ModelDescription& model, const std::string& name, WeightRef wei
   return {};
 }
 
-Status checkExpertCodec(const formats::Tensor& tensor) {
-  if (tensor.codec && tensor.codec->id == formats::CodecId::kBLR)
-    return unsupported("tensor " + formats::quote(tensor.name) +
-                       " is an expert stored as blr, which this compiler does not build");
-  return {};
-}
-
 Status addExpertStack(ModelDescription& model, const formats::Tensor& tensor, const std::string& stem,
                       std::string_view part, int64_t experts, int64_t each, int64_t first, int64_t rows, int64_t cols) {
   std::vector<uint64_t> expected{static_cast<uint64_t>(experts), static_cast<uint64_t>(each)};
@@ -57,7 +50,6 @@ Status addExpertStack(ModelDescription& model, const formats::Tensor& tensor, co
                    ", but the model's sizes ask for " + formats::shape_text(expected));
   if (StatusOr<const formats::Codec*> codec = formats::weight_codec(tensor); !codec.ok())
     return codec.status();
-  CORTIQ_RETURN_IF_ERROR(checkExpertCodec(tensor));
   for (int64_t e = 0; e < experts; ++e)
     model.weights[stem + ".experts." + std::to_string(e) + "." + std::string(part)] = {
         &tensor, cols != 0 ? std::vector<int64_t>{rows, cols} : std::vector<int64_t>{rows}, e * each + first};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ struct RoutingDescription {
   double scale = 1;
   int64_t groups = 1;
   int64_t groupsUsed = 1;
+  bool resonance = false; ///< descriptors in place of a router's matrix
 };
 
 /// Sizes of the linear attentions of a model, those that its kind has.
@@ -92,6 +94,7 @@ struct LayerDescription {
   int64_t vDim = 0;
   std::optional<int64_t> window;     ///< keys seen, the current one included
   std::vector<int64_t> groupWindows; ///< of each key/value head, within `window`; empty = that
+  bool ring = false;                 ///< what is older than `window` is forgotten for good
   size_t rope = 0;                   ///< index into ModelDescription::ropes
   std::optional<int64_t> block; ///< number in the names of its tensors, where that is not its own: of looped layers
   int64_t cache = 0;            ///< number of its keys and values: set by the decoder builder
@@ -103,6 +106,14 @@ struct LayerDescription {
 /// do; keys and values come from a latent vector of `rank`.
 struct LatentAttention {
   int64_t rope = 0, nope = 0, value = 0, rank = 0;
+};
+
+/// A Walsh-Hadamard transform of the input of some weights (see cmf.hadamard), and its inverse behind the embedding.
+struct HadamardTransform {
+  int64_t block = 0;                             ///< 0 = none
+  bool half = false;                             ///< results are rounded to f16
+  std::map<int64_t, std::vector<bool>> negative; ///< signs, by the number of features
+  std::set<std::string> weights;                 ///< names of the files' tensors
 };
 
 /// Queries grow with the position: times 1 + scale * ln(1 + floor(position / length)).
@@ -139,6 +150,7 @@ struct ModelDescription {
 
   int64_t loopLength = 0; ///< the final norm also follows every so many layers but the last ones; 0 = it does not
 
+  HadamardTransform hadamard;
   LinearAttention linear;
   std::vector<RopeTable> ropes;
   std::vector<LayerDescription> layers;
@@ -175,8 +187,5 @@ Status addWeight(ModelDescription& model, const std::string& name, WeightRef wei
 /// `experts` vectors) as one weight an expert: "`stem`.experts.E.`part`". Fails as addWeight() does.
 Status addExpertStack(ModelDescription& model, const formats::Tensor& tensor, const std::string& stem,
                       std::string_view part, int64_t experts, int64_t each, int64_t first, int64_t rows, int64_t cols);
-
-/// Refuses what no expert can be stored as.
-Status checkExpertCodec(const formats::Tensor& tensor);
 
 } // namespace cortiq::compiler

@@ -46,8 +46,12 @@ void setMask(Operation* op, const ModelDescription& model, cmf::MaskAttr attr, i
     op->setAttr(cmf::kMaskAttr, attr);
 }
 
-// The name of the weight behind a product, or nothing.
+// The name of the weight behind a product, of the first mean behind scores by resonance, or nothing.
 StringRef weightName(Value product) {
+  if (auto resonance = product.getDefiningOp<cmf::ResonanceOp>()) {
+    auto mean = resonance.getMeans()[0].getDefiningOp<cmf::WeightOp>();
+    return mean ? mean.getName() : StringRef();
+  }
   if (auto bias = product.getDefiningOp<cmf::BiasAddOp>())
     product = bias.getX();
   auto matmul = product.getDefiningOp<cmf::MatmulOp>();

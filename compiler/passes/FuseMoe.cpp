@@ -74,7 +74,9 @@ void fuse(RewriterBase& rewriter, cmf::MoeExpertsOp experts) {
       !route.getWeights().hasOneUse())
     return;
   auto router = route.getLogits().getDefiningOp<cmf::FusedMatmulOp>();
-  if (!router || router.getWeights().size() != 1 || router.getResidual() || !route.getLogits().hasOneUse())
+  if (!router && !route.getLogits().getDefiningOp<cmf::ResonanceOp>())
+    return;
+  if (router && (router.getWeights().size() != 1 || router.getResidual() || !route.getLogits().hasOneUse()))
     return;
   Operation* last = experts;
   std::optional<SharedExpert> shared;
@@ -90,12 +92,13 @@ void fuse(RewriterBase& rewriter, cmf::MoeExpertsOp experts) {
   }
   rewriter.setInsertionPoint(last);
   auto fused = rewriter.create<cmf::FusedMoeOp>(
-      rewriter.getFusedLoc({router.getLoc(), experts.getLoc()}), experts.getResult().getType(), experts.getX(),
-      router.getX(), router.getWeights()[0], router.getBiasOf(0), route.getBias(), route.getExpertScales(),
-      experts.getGates(), experts.getUps(), experts.getDowns(), experts.getGateBiases(), experts.getUpBiases(),
-      experts.getDownBiases(), shared ? ValueRange(shared->weights) : ValueRange(), shared ? shared->gate : Value(),
-      residual, experts.getActivationAttr(), route.getRoutingAttr(), router.getArmAttr(), experts.getAlphaAttr(),
-      experts.getLimitAttr());
+      rewriter.getFusedLoc({route.getLogits().getLoc(), experts.getLoc()}), experts.getResult().getType(),
+      experts.getX(), router ? router.getX() : route.getLogits(), router ? router.getWeights()[0] : Value(),
+      router ? router.getBiasOf(0) : Value(), route.getBias(), route.getExpertScales(), experts.getGates(),
+      experts.getUps(), experts.getDowns(), experts.getGateBiases(), experts.getUpBiases(), experts.getDownBiases(),
+      shared ? ValueRange(shared->weights) : ValueRange(), shared ? shared->gate : Value(), residual,
+      experts.getActivationAttr(), route.getRoutingAttr(), router ? router.getArmAttr() : cmf::ArmAttr(),
+      experts.getAlphaAttr(), experts.getLimitAttr());
   if (Attribute mask = route->getAttr(cmf::kMaskAttr))
     fused->setAttr(cmf::kMaskAttr, mask);
   rewriter.replaceOp(last, fused);

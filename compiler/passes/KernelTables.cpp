@@ -77,7 +77,7 @@ FlatSymbolRefAttr KernelTables::cache(cmf::AttentionOp attention) {
   builder_.create<kernel::KvLayerOp>(
       attention.getLoc(), builder_.getStringAttr(name), builder_.getI64IntegerAttr(attention.getKvHeads()),
       builder_.getI64IntegerAttr(attention.getHeadDim()), builder_.getI64IntegerAttr(attention.getVDim()),
-      builder_.getI64IntegerAttr(attention.getWindow().value_or(0)));
+      builder_.getI64IntegerAttr(attention.getWindow().value_or(0)), attention.getRingAttr());
   return caches_[attention] = FlatSymbolRefAttr::get(builder_.getContext(), name);
 }
 

@@ -1,5 +1,6 @@
 // cmf-split-low-rank: x * W, W = sum of paths U V -> (x * V) * U for each path.
 
+#include "compiler/passes/LowRank.h"
 #include "compiler/passes/Passes.h"
 #include "dialects/CMF/IR/CMF.h"
 
@@ -16,38 +17,11 @@ namespace {
 
 using cmf::FusedMatmulOp;
 
-cmf::WeightOp lowRankWeight(Value weight) {
-  auto op = weight.getDefiningOp<cmf::WeightOp>();
-  return op && op.getType().getCodec().id == formats::CodecId::kBLR ? op : cmf::WeightOp();
-}
-
-/// "a.b.q_proj.weight" -> "a.b.q_proj_v1.weight".
-std::string factorName(StringRef name, StringRef factor, int64_t path) {
-  constexpr StringLiteral kEnd = ".weight";
-  const bool ends = name.ends_with(kEnd);
-  return (name.drop_back(ends ? kEnd.size() : 0) + "_" + factor + Twine(path) + (ends ? kEnd : "")).str();
-}
-
-/// The factor `codec` of path `path` (from 1) of a blr weight; blr_u takes the rows that the whole takes.
-Value factor(OpBuilder& builder, cmf::WeightOp whole, formats::CodecId codec, int64_t path) {
-  const cmf::SourceAttr source = whole.getSourceAttr();
-  const cmf::LowRankAttr lowRank = source.getLowRank();
-  const bool isU = codec == formats::CodecId::kBLRU;
-  const int64_t shape[] = {isU ? whole.getType().getRows() : lowRank.getRank(),
-                           isU ? lowRank.getRank() : whole.getType().getCols()};
-  MLIRContext* context = builder.getContext();
-  return builder.create<cmf::WeightOp>(
-      whole.getLoc(), cmf::WeightType::get(context, shape, codec), factorName(whole.getName(), isU ? "u" : "v", path),
-      cmf::SourceAttr::get(context, source.getFile(), source.getOffset(), source.getBytes(),
-                           cmf::LowRankAttr::get(context, lowRank.getPaths(), lowRank.getRank(), path)),
-      isU ? whole.getRowsAttr() : cmf::RowsAttr());
-}
-
 LogicalResult split(RewriterBase& rewriter, FusedMatmulOp op) {
   SmallVector<cmf::WeightOp> wholes; // one a part, null for weights that stay
   for (Value weight : op.getWeights()) {
     wholes.push_back(lowRankWeight(weight));
-    if (cmf::WeightOp whole = wholes.back(); whole && !(whole.getSourceAttr() && whole.getSourceAttr().getLowRank()))
+    if (cmf::WeightOp whole = wholes.back(); whole && !knowsItsRank(whole))
       return whole.emitOpError() << "is low-rank, but its source does not say of what rank";
   }
   // All that multiplies x, in one product: the weights that stay, with their biases, then the first factors.
@@ -60,7 +34,7 @@ LogicalResult split(RewriterBase& rewriter, FusedMatmulOp op) {
       continue;
     }
     for (int64_t path = 1; path <= whole.getSourceAttr().getLowRank().getPaths(); ++path) {
-      weights.push_back(factor(rewriter, whole, formats::CodecId::kBLRV, path));
+      weights.push_back(lowRankFactor(rewriter, whole, formats::CodecId::kBLRV, path));
       biases.push_back(Value());
     }
   }
@@ -75,7 +49,7 @@ LogicalResult split(RewriterBase& rewriter, FusedMatmulOp op) {
     }
     Value bias = op.getBiasOf(i), sum = op.getResidual();
     for (int64_t path = 1; path <= whole.getSourceAttr().getLowRank().getPaths(); ++path) {
-      Value u = factor(rewriter, whole, formats::CodecId::kBLRU, path);
+      Value u = lowRankFactor(rewriter, whole, formats::CodecId::kBLRU, path);
       sum = rewriter.create<FusedMatmulOp>(op.getLoc(), *part++, u, bias, sum, op.getArmAttr()).getParts()[0];
       bias = Value();
     }

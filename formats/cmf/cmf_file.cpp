@@ -190,10 +190,6 @@ Status CmfFile::check_runnable() const {
       {CmfFeature::kSkillFile, "is a standalone skill file: attach it to its base model first"},
       {CmfFeature::kDecision, "is a decision model, not a language model"},
       {CmfFeature::kBlockDiffusion, "is a block-diffusion model, which cannot be decoded token by token"},
-      {CmfFeature::kPrismHadamard, "needs the Prism transform, which this version does not run"},
-      {CmfFeature::kPrismAffine, "needs the Prism transform, which this version does not run"},
-      {CmfFeature::kGenome, "is a genome, which this version does not run"},
-      {CmfFeature::kSkillsV2, "has skills of version 2, which this version does not run"},
       {CmfFeature::kRouterV2, "has a router of version 2, which this version does not run"},
   };
   const uint32_t features = envelope().required_features | shards_[0].header.content_features;
@@ -201,7 +197,7 @@ Status CmfFile::check_runnable() const {
     if ((features & feature_mask(row.bit)) != 0)
       return unsupported(quote(path()) + " " + row.what);
   for (const std::string& block : arch().family_blocks)
-    if (block != "anchor_core")
+    if (block != "anchor_core" && block != "prism_hadamard")
       return unsupported(quote(path()) + " has arch." + block +
                          ", a layer stack of its own that this version does not run");
   return {};

@@ -128,6 +128,11 @@ Status add_calibration(const JsonFields& header, OverlayCatalog& out) {
   return f.status();
 }
 
+/// Records that add experts or a table of texts replace no tensor, and those that are not active are not to be used.
+bool is_selectable(const CmfSkillInfo& skill, const Json& record) {
+  return skill.kind.empty() || (skill.kind == "ffn_replace" && record.value("status", "") == "active");
+}
+
 } // namespace
 
 std::string skill_tensor_name(std::string_view id, std::string_view name) {
@@ -166,8 +171,10 @@ StatusOr<OverlayCatalog> read_cmf_overlay(const CmfFile& file) {
       out.skills.push_back({ids[i], {}, {}, {}});
       continue;
     }
-    CORTIQ_ASSIGN_OR_RETURN(OverlaySkill skill,
-                            read_skill((*header.present("skills"))[i], file.skills()[i], file.arch(), i));
+    const Json& record = (*header.present("skills"))[i];
+    if (!is_selectable(file.skills()[i], record))
+      continue;
+    CORTIQ_ASSIGN_OR_RETURN(OverlaySkill skill, read_skill(record, file.skills()[i], file.arch(), i));
     out.skills.push_back(std::move(skill));
   }
   CORTIQ_RETURN_IF_ERROR(add_calibration(header, out));

@@ -31,11 +31,16 @@ struct SlotRef {
   uint8_t* bytes(uint8_t* arena, uint64_t token) const { return arena + offset + token * stride; }
 };
 
+inline constexpr uint64_t kPositionBlock = 64; ///< attention reads whole blocks of positions
+
 /// Shape of one layer's cache. Keys: [kv_heads][position / 16][k_dim][16], so that sixteen positions' scores are
 /// computed side by side without a horizontal sum; values: [kv_heads][position][v_stride], v_stride = v_dim rounded up
 /// to 16 with zeros behind.
 struct KvShape {
   uint64_t kv_heads = 0, k_dim = 0, v_dim = 0, window = 0;
+  uint64_t ring = 0; ///< positions that are kept, a multiple of 64: position p stands at p % ring; 0 = all are kept
+  /// Positions that the layer keeps in a cache of `positions`, the stride of its heads.
+  uint64_t capacity(uint64_t positions) const { return ring != 0 && ring < positions ? ring : positions; }
   uint64_t v_stride() const { return (v_dim + 15) / 16 * 16; }
   uint64_t k_elements(uint64_t positions) const { return (positions + 15) / 16 * 16 * k_dim; } ///< a head
   uint64_t v_elements(uint64_t positions) const { return positions * v_stride(); }             ///< a head
@@ -58,7 +63,7 @@ struct StepContext {
   const uint32_t* tokens = nullptr; ///< ids of the batch
   uint64_t position = 0;            ///< of the batch's first token
   bool kv_f16 = false;
-  uint64_t kv_positions = 0; ///< capacity of the cache: the stride of its heads
+  uint64_t kv_positions = 0; ///< capacity of the caches that are no rings, a multiple of 64
   std::span<const KvLayerState> kv;
   /// A rope table's cosines and sines for the batch: [token][pair] of cos, then the same of sin.
   std::span<const float* const> rope_cos;

@@ -270,12 +270,20 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
   return {};
 }
 
-Status check_tables(const artifact::Program& program, ProgramFacts& facts) {
+Status check_tables(const artifact::Program& program, uint64_t max_batch, ProgramFacts& facts) {
   auto dimension = [](uint64_t value) { return value >= 1 && value <= kMaxDimension; };
   for (const artifact::KvLayer* layer : *program.kv_layers()) {
     if (!dimension(layer->kv_heads()) || !dimension(layer->k_dim()) || !dimension(layer->v_dim()))
       return invalid("the cache of layer " + std::to_string(facts.kv_layers.size()) + " has an impossible shape");
-    facts.kv_layers.push_back({layer->kv_heads(), layer->k_dim(), layer->v_dim(), layer->window()});
+    KvShape& kv =
+        facts.kv_layers.emplace_back(KvShape{layer->kv_heads(), layer->k_dim(), layer->v_dim(), layer->window()});
+    if (!layer->ring())
+      continue;
+    if (kv.window == 0)
+      return invalid("the cache of layer " + std::to_string(facts.kv_layers.size() - 1) +
+                     " is a ring without a window");
+    // A batch is appended before its queries look back.
+    kv.ring = (kv.window + max_batch - 1 + kPositionBlock - 1) / kPositionBlock * kPositionBlock;
   }
   for (const artifact::RopeTable* table : *program.rope_tables()) {
     const auto* frequencies = table->inverse_frequencies();
@@ -394,7 +402,7 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   CORTIQ_RETURN_IF_ERROR(place_weights(artifact, resolver.weights, options));
   CORTIQ_RETURN_IF_ERROR(check_kernels(artifact, resolver.kernels));
   CORTIQ_RETURN_IF_ERROR(check_buffers(program, resolver.max_batch, resolver.slots));
-  CORTIQ_RETURN_IF_ERROR(check_tables(program, facts));
+  CORTIQ_RETURN_IF_ERROR(check_tables(program, resolver.max_batch, facts));
   ResolvedProgram& out = artifact.program;
   CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out));
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));

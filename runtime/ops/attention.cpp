@@ -286,10 +286,12 @@ private:
   uint64_t attend(const StepContext& step, const Piece& piece, uint64_t chunk, const Room& room, Place place) const {
     const uint64_t kv_head = piece.head / group();
     const uint64_t element = step.kv_f16 ? sizeof(uint16_t) : sizeof(float);
+    const uint64_t capacity = kv.capacity(step.kv_positions);
     AttentionTask task{room.parts,
                        0,
-                       step.kv[layer].keys + kv_head * kv.k_elements(step.kv_positions) * element,
-                       step.kv[layer].values + kv_head * kv.v_elements(step.kv_positions) * element,
+                       step.kv[layer].keys + kv_head * kv.k_elements(capacity) * element,
+                       step.kv[layer].values + kv_head * kv.v_elements(capacity) * element,
+                       capacity / kAttentionBlock,
                        kv.k_dim,
                        kv.v_stride(),
                        scale,

@@ -140,8 +140,9 @@ private:
   /// Stores one head's key and value at `position`; false when a value does not fit the cache.
   bool append(const StepContext& step, uint64_t position, uint64_t head, const float* key, const float* value,
               uint8_t* scratch) const {
-    const uint64_t key_at = head * kv.k_elements(step.kv_positions) + position / 16 * 16 * kv.k_dim + position % 16;
-    const uint64_t value_at = head * kv.v_elements(step.kv_positions) + position * kv.v_stride();
+    const uint64_t capacity = kv.capacity(step.kv_positions), place = position % capacity;
+    const uint64_t key_at = head * kv.k_elements(capacity) + place / 16 * 16 * kv.k_dim + place % 16;
+    const uint64_t value_at = head * kv.v_elements(capacity) + place * kv.v_stride();
     const KvLayerState& cache = step.kv[layer];
     if (!step.kv_f16) {
       auto* keys = reinterpret_cast<float*>(cache.keys) + key_at;

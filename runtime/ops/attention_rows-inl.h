@@ -114,7 +114,7 @@ HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint6
   // Enough independent sums to hide the latency, few enough to stay in registers.
   constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
   constexpr int kColumns = R <= 2 ? 4 : 2;
-  const uint64_t base = block * kAttentionBlock;
+  const uint64_t base = block * kAttentionBlock, place = block % task.blocks;
   uint64_t first = kAttentionBlock, last = 0; // positions that any of the rows sees
   for (int r = 0; r < R; ++r) {
     first = std::min(first, rows[r].begin > base ? rows[r].begin - base : 0);
@@ -126,16 +126,16 @@ HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint6
       for (int r = 0; r < R; ++r) // masked below
         std::fill_n(scores + r * kAttentionBlock + group * 16, kGroups * 16, 0.0f);
     else
-      ScoreGroups<kF16, R, kGroups>(task, rows, block * 4 + group, scores + group * 16);
+      ScoreGroups<kF16, R, kGroups>(task, rows, place * 4 + group, scores + group * 16);
   }
   float corrections[R];
   for (int r = 0; r < R; ++r)
     corrections[r] = Weigh(task, rows[r], block, scores + r * kAttentionBlock);
   uint64_t column = 0;
   for (; column + kColumns * kLanes <= task.v_stride; column += kColumns * kLanes)
-    AddValues<kF16, R, kColumns>(task, rows, base, first, last, scores, corrections, column);
+    AddValues<kF16, R, kColumns>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
   for (; column < task.v_stride; column += kLanes)
-    AddValues<kF16, R, 1>(task, rows, base, first, last, scores, corrections, column);
+    AddValues<kF16, R, 1>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
 }
 
 template <bool kF16>

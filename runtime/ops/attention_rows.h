@@ -4,9 +4,11 @@
 
 #include <cstdint>
 
+#include "runtime/executor/program.h"
+
 namespace cortiq::runtime {
 
-inline constexpr uint64_t kAttentionBlock = 64;
+inline constexpr uint64_t kAttentionBlock = kPositionBlock;
 
 /// One query head of one token.
 struct AttentionRow {
@@ -22,6 +24,7 @@ struct AttentionTask {
   uint64_t count;
   const uint8_t* keys; ///< of this KV head
   const uint8_t* values;
+  uint64_t blocks; ///< that the cache has: block b of the context stands at b % blocks
   uint64_t k_dim, v_stride;
   float scale, softcap;
   bool f16;

@@ -1,5 +1,6 @@
 // One matrix of every expert in use with the pairs that chose it: rows in blocks, an expert's pairs in token tiles.
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -27,7 +28,7 @@ struct Expert {
   uint64_t rows, tensor_bytes, row_bytes;
   const std::vector<Tile>*full_tiles, *tail_tiles;
   const float* bias;
-  SlotRef input, token, out; ///< records of the pairs; of one token
+  SlotRef input, token, out, sum; ///< records of the pairs, but for `token`, of one token
 
   /// Pairs that one pass over the weights serves.
   uint64_t full_pass() const { return full_tiles ? full_tiles->back().tokens : 1; }
@@ -123,6 +124,8 @@ private:
     args.act = input.bytes(step.arena, alone ? shape.first : first);
     args.out = expert.out.f32(step.arena, first) + row;
     args.bias = expert.bias ? expert.bias + row : nullptr;
+    args.residual = expert.sum.present ? expert.sum.f32(step.arena, first) + row : nullptr;
+    args.residual_stride = expert.sum.stride;
     args.scratch = scratch;
     args.groups = count;
     args.act_stride = input.stride;
@@ -130,6 +133,11 @@ private:
     args.first_row = row;
     args.tensor_rows = expert.rows;
     run_tiles(kernels, args, pairs);
+    // A matrix that reads this as it is wants zeros behind it.
+    for (uint64_t p = 0; count * kRowGroup + row > expert.rows && p < pairs; ++p) {
+      float* record = expert.out.f32(step.arena, first + p);
+      std::fill(record + expert.rows, record + formats::ceil_div(expert.rows, 16) * 16, 0.0f);
+    }
   }
 };
 
@@ -149,8 +157,17 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
   CORTIQ_RETURN_IF_ERROR(resolver.slot_elements(part.input(), kWhat).status());
   const bool q8 = resolver.is_q8(part.input());
   const artifact::BufferKind kind = q8 ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32;
-  Expert expert{
-      weight.bytes.data(), weight.rows, weight.tensor_bytes, weight.row_bytes, nullptr, nullptr, nullptr, {}, {}, {}};
+  Expert expert{weight.bytes.data(),
+                weight.rows,
+                weight.tensor_bytes,
+                weight.row_bytes,
+                nullptr,
+                nullptr,
+                nullptr,
+                {},
+                {},
+                {},
+                {}};
   CORTIQ_ASSIGN_OR_RETURN(expert.input,
                           moe_record_slot(resolver, part.input(), kind, weight.cols, call.choices, kWhat));
   CORTIQ_ASSIGN_OR_RETURN(
@@ -162,14 +179,18 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
   if (part.bias() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(expert.bias, resolver.vector(part.bias(), weight.rows, kWhat));
   }
-  const bool bias = part.bias() != kNoIndex;
+  if (part.sum() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(
+        expert.sum, moe_record_slot(resolver, part.sum(), artifact::BufferKind::F32, weight.rows, call.choices, kWhat));
+  }
+  const bool bias = part.bias() != kNoIndex, sum = part.sum() != kNoIndex;
   if (weight.rows >= kRowGroup) {
     CORTIQ_ASSIGN_OR_RETURN(expert.full_tiles,
-                            tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, false}, resolver));
+                            tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, sum}, resolver));
   }
   if (weight.rows % kRowGroup != 0) {
     CORTIQ_ASSIGN_OR_RETURN(expert.tail_tiles, tiles_of(call, *part.tail_kernels(),
-                                                        {weight, weight.rows % kRowGroup, q8, bias, false}, resolver));
+                                                        {weight, weight.rows % kRowGroup, q8, bias, sum}, resolver));
   }
   if (call.name.empty()) {
     const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);

@@ -54,6 +54,7 @@ Status resolve_embed(const artifact::Call& op, const Resolver& resolver, Program
 Status resolve_gate(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_gated_delta(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_hadamard(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_kda(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_layer_gate(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_logits(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
@@ -67,6 +68,7 @@ Status resolve_moe_route(const artifact::Call& op, const Resolver& resolver, Pro
 Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_place(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_quantize(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
+Status resolve_resonance(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_short_conv(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_vmf_phase(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 Status resolve_tap(const artifact::Call& op, const Resolver& resolver, ProgramFacts& facts, CallList& out);

@@ -1,6 +1,5 @@
 #include "runtime/session/recurrent_memory.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "formats/checked_math.h"
@@ -14,7 +13,8 @@ constexpr uint64_t kAlignment = 64;
 
 } // namespace
 
-Status RecurrentMemory::reserve(std::span<const uint64_t> sizes) {
+Status RecurrentMemory::reserve(std::span<const uint64_t> sizes, std::optional<uint64_t> ring_slack) {
+  ring_slack_ = ring_slack;
   std::optional<uint64_t> total = 0;
   std::vector<uint64_t> offsets;
   for (const uint64_t size : sizes) {
@@ -41,12 +41,20 @@ uint64_t RecurrentMemory::reserved_bytes() const {
 }
 
 uint64_t RecurrentMemory::restore(uint64_t position) {
-  if (states_.empty())
-    return position;
+  const uint64_t reach = rings_reach();
+  if (states_.empty()) {
+    if (position >= reach)
+      return position;
+    furthest_ = 0;
+    return 0;
+  }
   const Copy* nearest = nullptr;
   for (const Copy& copy : copies_)
-    if (copy.position != 0 && copy.position <= position && (!nearest || copy.position > nearest->position))
+    if (copy.position != 0 && copy.position >= reach && copy.position <= position &&
+        (!nearest || copy.position > nearest->position))
       nearest = &copy;
+  if (!nearest)
+    furthest_ = 0;
   if (nearest)
     std::memcpy(memory_.data(), nearest->memory.data(), memory_.bytes());
   else
@@ -56,7 +64,7 @@ uint64_t RecurrentMemory::restore(uint64_t position) {
 }
 
 void RecurrentMemory::begin(uint64_t position, uint64_t count) {
-  if (states_.empty())
+  if (!keeps_tokens())
     return;
   tokens_.resize(position);
   for (Copy& copy : copies_)
@@ -67,7 +75,7 @@ void RecurrentMemory::begin(uint64_t position, uint64_t count) {
 }
 
 void RecurrentMemory::commit(std::span<const uint32_t> tokens) {
-  if (states_.empty())
+  if (!keeps_tokens())
     return;
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   position_ = tokens_.size();
@@ -76,7 +84,7 @@ void RecurrentMemory::commit(std::span<const uint32_t> tokens) {
 }
 
 void RecurrentMemory::keep_copy() {
-  if (position_ == 0)
+  if (states_.empty() || position_ == 0)
     return;
   for (const Copy& copy : copies_)
     if (copy.position == position_)

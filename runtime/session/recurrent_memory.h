@@ -1,9 +1,12 @@
 #pragma once
 
 // The recurrent states of one session and the way back: such a state cannot forget its last tokens, so the session
-// keeps the tokens, and copies of the states at a few positions to start again from.
+// keeps the tokens, and copies of the states at a few positions to start again from. Caches that are rings go back as
+// far as nothing was written over; beyond, they are filled again from the beginning.
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,21 +16,22 @@
 
 namespace cortiq::runtime {
 
-/// Without states every call is a no-op.
+/// Without states and rings every call is a no-op.
 class RecurrentMemory {
 public:
   /// Copies that are kept: enough for the last turns of a conversation and a step of speculation. The oldest goes
   /// first.
   static constexpr size_t kCopies = 4;
 
-  /// `sizes`: numbers of each state.
-  Status reserve(std::span<const uint64_t> sizes);
+  /// `sizes`: numbers of each state. `ring_slack`: with caches that are rings, how far behind the furthest position
+  /// that was written the next token may stand.
+  Status reserve(std::span<const uint64_t> sizes, std::optional<uint64_t> ring_slack);
 
   std::span<float* const> states() const { return states_; }
   uint64_t reserved_bytes() const;
 
-  /// Whether the states are those behind the first `position` tokens.
-  bool at(uint64_t position) const { return states_.empty() || position_ == position; }
+  /// Whether states and rings are those behind the first `position` tokens.
+  bool at(uint64_t position) const { return (states_.empty() || position_ == position) && position >= rings_reach(); }
   /// Brings the states to the nearest position at or before `position` that is known, and returns it. The tokens from
   /// there on have to run again.
   uint64_t restore(uint64_t position);
@@ -39,10 +43,15 @@ public:
   /// `count` tokens are about to run behind the first `position`, where the states are. What was read beyond is
   /// forgotten; a copy is kept when more than one token could have to be taken back.
   void begin(uint64_t position, uint64_t count);
+  /// Caches are about to be written up to position `end`.
+  void write(uint64_t end) { furthest_ = std::max(furthest_, end); }
   /// They have run.
   void commit(std::span<const uint32_t> tokens);
-  /// They have not, or not all of them: the states are of no position.
-  void lose() { position_.reset(); }
+  /// They have not, or not all of them: states and rings are of no position.
+  void lose() {
+    position_.reset();
+    furthest_ = std::numeric_limits<uint64_t>::max();
+  }
 
 private:
   struct Copy {
@@ -50,11 +59,16 @@ private:
     ReservedMemory memory;
   };
   void keep_copy();
+  bool keeps_tokens() const { return !states_.empty() || ring_slack_; }
+  /// The first position that the rings can go on from.
+  uint64_t rings_reach() const { return ring_slack_ && furthest_ > *ring_slack_ ? furthest_ - *ring_slack_ : 0; }
 
   ReservedMemory memory_;
   std::vector<float*> states_;
   std::vector<uint32_t> tokens_;
   std::optional<uint64_t> position_ = 0;
+  std::optional<uint64_t> ring_slack_;
+  uint64_t furthest_ = 0; ///< position up to which the rings were written
   Copy copies_[kCopies];
 };
 

@@ -17,8 +17,6 @@
 namespace cortiq::runtime {
 namespace {
 
-// Attention reads whole blocks of 64 positions.
-constexpr uint64_t kPositionBlock = 64;
 // Logits of many positions at once need room: larger batches gain nothing then.
 constexpr uint64_t kPreferredBatch = 256;
 
@@ -193,14 +191,19 @@ private:
     const uint64_t element = kv_f16_ ? 2 : 4;
     std::optional<uint64_t> total = 0;
     std::vector<uint64_t> offsets;
-    for (const KvShape& layer : program_.kv_layers)
+    std::optional<uint64_t> ring_slack;
+    for (const KvShape& layer : program_.kv_layers) {
+      const uint64_t positions = layer.capacity(kv_positions_);
+      if (positions < kv_positions_) // the next query needs window - 1 positions of the ring
+        ring_slack = std::min(ring_slack.value_or(positions), positions - (layer.window - 1));
       for (const uint64_t width : {layer.k_dim, layer.v_stride()}) {
         offsets.push_back(*total);
         total = formats::checked_add(total, formats::checked_mul(formats::checked_mul(layer.kv_heads, width),
-                                                                 formats::checked_mul(kv_positions_, element)));
+                                                                 formats::checked_mul(positions, element)));
         if (!total || *total > (uint64_t{1} << 46))
           return io_error("a cache of " + std::to_string(max_context_) + " positions does not fit the address space");
       }
+    }
     kv_ = ReservedMemory(*total);
     arena_ = ReservedMemory(program_.arena_bytes);
     if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes || !executor_.reserve_shared(kv_positions_))
@@ -208,7 +211,7 @@ private:
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)
       layers_.push_back({kv_.data() + offsets[i], kv_.data() + offsets[i + 1]});
-    CORTIQ_RETURN_IF_ERROR(recurrent_.reserve(program_.states));
+    CORTIQ_RETURN_IF_ERROR(recurrent_.reserve(program_.states, ring_slack));
     if (MemoryBudget* memory = model_->artifact().memory.get()) {
       CORTIQ_RETURN_IF_ERROR(memory->take(reserved_bytes()));
       budgeted_ = reserved_bytes();
@@ -253,6 +256,7 @@ private:
   }
 
   Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
+    recurrent_.write(position_ + count);
     rope_.fill(position_, count);
     kv_overflow_.store(0, std::memory_order_relaxed);
     take_overlay();

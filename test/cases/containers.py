@@ -45,6 +45,18 @@ def write_cmf(path, header, tensors, vocab, features=1):
         out.write((envelope + text + directory).ljust(data_off, b"\0") + data + vocab)
 
 
+def append_cmf_section(path, slot, data, feature=0):
+    """Puts `data` behind the file and names it at `slot` of the envelope: the form of a tail append."""
+    with open(path, "rb") as file:
+        raw = bytearray(file.read())
+    raw += bytes(aligned(len(raw), 8) - len(raw))
+    struct.pack_into("<QQ", raw, slot, len(raw), len(data))
+    features, = struct.unpack_from("<I", raw, 12)
+    struct.pack_into("<I", raw, 12, features | feature)
+    with open(path, "wb") as out:
+        out.write(raw + data)
+
+
 def gguf_string(text):
     raw = text.encode()
     return struct.pack("<Q", len(raw)) + raw

@@ -4,6 +4,7 @@ It takes the header's `arch` and the tensors of a tiny model in f32 (name -> row
 header can say, files of the other container may: the fields that start with x_.
 """
 import math
+import struct
 
 
 def dot(a, b):
@@ -61,7 +62,44 @@ class SpecDecoder:
             return x
         return self.rms(x, name + ".weight")
 
+    def listed(self, kind, name):
+        record = self.a.get("prism_hadamard") or {}
+        return any(entry.removeprefix("language_model.") == name for entry in record.get(kind, []))
+
+    def signs(self, width):
+        record, at = self.a["prism_hadamard"], 0
+        for w in record["widths"]:
+            if w == width:
+                return record["signs"][at:at + w]
+            at += w
+
+    def hadamard(self, x):
+        """Every block times the matrix of (-1)^(common bits of row and column), normalized."""
+        block = self.a["prism_hadamard"]["block_size"]
+        out = []
+        for part in parts(x, block):
+            out += [sum(v if (i & j).bit_count() % 2 == 0 else -v for j, v in enumerate(part)) / math.sqrt(block) for i in range(block)]
+        return out
+
+    def rounded(self, x):
+        """To the nearest f16, ties to even, where the model says so."""
+        if not self.a["prism_hadamard"].get("activation_f16"):
+            return x
+        return [struct.unpack("<e", struct.pack("<e", v))[0] for v in x]
+
+    def forward(self, x, name):
+        if not self.listed("forward_weight_names", name):
+            return x
+        return self.rounded(self.hadamard([s * v for s, v in zip(self.signs(len(x)), x)]))
+
+    def embedding(self, token):
+        row = self.t["model.embed_tokens.weight"][token]
+        if self.a.get("prism_hadamard"):
+            row = self.rounded([s * v for s, v in zip(self.signs(len(row)), self.hadamard(self.rounded(row)))])
+        return [v * self.a.get("embed_multiplier", 1.0) for v in row]
+
     def linear(self, x, name):
+        x = self.forward(x, name + ".weight")
         out = [dot(row, x) for row in self.t[name + ".weight"]]
         bias = self.t.get(name + ".bias")
         return [a + b for a, b in zip(out, bias)] if bias else out
@@ -229,12 +267,77 @@ class SpecDecoder:
         return g * sigmoid(g) * u
 
     def feed(self, x, p):
-        gate, up = self.linear(x, p + "gate_proj"), self.linear(x, p + "up_proj")
-        return self.linear([self.activate(g, u) for g, u in zip(gate, up)], p + "down_proj")
+        return self.block(x, p, "", [True] * len(self.t[p + "gate_proj.weight"]))
+
+    def block(self, x, p, suffix, neurons):
+        gate, up = self.linear(x, p + "gate_proj" + suffix), self.linear(x, p + "up_proj" + suffix)
+        return self.linear([self.activate(g, u) if on else 0.0 for g, u, on in zip(gate, up, neurons)], p + "down_proj" + suffix)
+
+    def dense(self, x, v, p):
+        """The block and its task tubes; a mask names neurons of the block, and decides about each tube by its first one."""
+        width = len(self.t[p + "gate_proj.weight"])
+        row = self.a["x_neurons"][v] if self.a.get("x_neurons") else None
+        out = self.block(x, p, "", row[:width] if row else [True] * width)
+        tube = 1
+        while p + f"gate_proj.tube{tube}.weight" in self.t:
+            size = len(self.t[p + f"gate_proj.tube{tube}.weight"])
+            if row is None or row[width]:
+                out = [a + b for a, b in zip(out, self.block(x, p, f".tube{tube}", [True] * size))]
+            width, tube = width + size, tube + 1
+        return out
+
+    def descriptors(self, v, p):
+        """(mean, basis, bias, shell) of every expert of layer v, and where its matrices are."""
+        out = []
+        e = 0
+        while p + f"experts.{e}.gate_proj.weight" in self.t:
+            d = p + f"experts.{e}.desc."
+            if d + "mu" in self.t:
+                out.append((self.t[d + "mu"], self.t.get(d + "u", []), self.t[d + "bias"][0], None, p + f"experts.{e}."))
+            else:
+                out.append((self.t[p + "desc.mu"][e], self.t[p + "desc.u"][e], self.t[p + "desc.bias"][e], None, p + f"experts.{e}."))
+            e += 1
+        for q in self.a.get("x_grown", {}).get(v, []):
+            out.append((self.t[q + "desc.mu"], self.t[q + "desc.u"], self.t[q + "desc.bias"][0], self.t[q + "desc.shell"][0], q))
+        return out
+
+    def routed(self, x, v, p):
+        moe = self.a["moe"]
+        resonant = moe.get("router_resonance")
+        if resonant:
+            blocks, logits = [], []
+            for mean, basis, bias, shell, stem in self.descriptors(v, p):
+                away = [a - b for a, b in zip(x, mean)]
+                error = dot(away, away) - sum(dot(u, away) ** 2 for u in basis)
+                logits.append(-math.inf if shell is not None and error > shell else bias - error)
+                blocks.append(stem)
+        else:
+            logits = self.linear(x, p + "gate")
+            blocks = [p + f"experts.{e}." for e in range(len(logits))]
+        k = min(moe["top_k"], len(logits))
+        factor = moe.get("routed_scaling_factor", 1.0)
+        if resonant and k == 1:
+            chosen = [(logits.index(max(logits)), factor)]
+        else:
+            top = max(logits)
+            raised = [math.exp(l - top) for l in logits]
+            p_e = [sigmoid(l) if l > -math.inf else 0.0 for l in logits] if moe.get("router_sigmoid") else [r / sum(raised) for r in raised]
+            bias = self.t.get(p + "expert_bias", [0.0] * len(logits))
+            order = sorted(range(len(logits)), key=lambda e: (-(p_e[e] + bias[e]), e))[:k]
+            total = sum(p_e[e] for e in order) + (1e-6 if moe.get("router_sigmoid") else 0)
+            scale = self.t.get(p + "per_expert_scale", [1.0] * len(logits))
+            chosen = [(e, p_e[e] / (total if moe.get("norm_topk_prob") else 1) * factor * scale[e]) for e in order]
+        out = [0.0] * len(x)
+        for e, weight in chosen:
+            out = [a + weight * b for a, b in zip(out, self.feed(x, blocks[e]))]
+        if p + "shared_expert.gate_proj.weight" in self.t:
+            gate = sigmoid(self.linear(x, p + "shared_expert_gate")[0]) if p + "shared_expert_gate.weight" in self.t else 1
+            out = [a + gate * b for a, b in zip(out, self.feed(x, p + "shared_expert."))]
+        return out
 
     def step(self, token):
         a, count = self.a, self.a["num_layers"]
-        h = [v * a.get("embed_multiplier", 1.0) for v in self.t["model.embed_tokens.weight"][token]]
+        h = self.embedding(token)
         for v in range(self.layers):
             p = f"model.layers.{v % count}."
             sandwich = p + "pre_feedforward_layernorm.weight" in self.t or p + "post_feedforward_layernorm.weight" in self.t
@@ -243,7 +346,8 @@ class SpecDecoder:
             if sandwich:
                 mixed = self.norm(mixed, p + "post_attention_layernorm")
             h = [x + y for x, y in zip(h, mixed)]
-            f = self.feed(self.norm(h, p + ("pre_feedforward_layernorm" if sandwich else "post_attention_layernorm")), p + "mlp.")
+            block = self.routed if p + "mlp.experts.0.gate_proj.weight" in self.t else self.dense
+            f = block(self.norm(h, p + ("pre_feedforward_layernorm" if sandwich else "post_attention_layernorm")), v % count, p + "mlp.")
             if sandwich:
                 f = self.norm(f, p + "post_feedforward_layernorm")
             scalar = self.t.get(p + "layer_scalar", [1.0])[0]
@@ -252,13 +356,14 @@ class SpecDecoder:
                 h = self.norm(h, "model.norm")
         self.position += 1
         x = self.norm(h, "model.norm")
-        head = self.t.get("lm_head.weight", self.t["model.embed_tokens.weight"])
+        name = "lm_head.weight" if "lm_head.weight" in self.t else "model.embed_tokens.weight"
+        head, plain, x = self.t[name], x, self.forward(x, name)
         logits = [dot(row, x) * a.get("logit_multiplier", 1.0) for row in head[:a["vocab_size"]]]
         cap = a.get("final_logit_softcapping")
         if cap:
             logits = [cap * math.tanh(v / cap) for v in logits]
         if a.get("head_clusters"):
-            clusters = self.log_softmax([dot(row, x) for row in self.t["lm_head.clusters.weight"]])
+            clusters = self.log_softmax([dot(row, plain) for row in self.t["lm_head.clusters.weight"]])
             size = len(logits) // len(clusters)
             logits = [c + v for c, block in zip(clusters, parts(logits, size)) for v in self.log_softmax(block)]
         return logits

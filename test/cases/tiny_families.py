@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """Tiny models of the families that have no other file: one row a thing that a header or a tensor can ask for.
 
-Every family is one function that changes a plain model: its header and its tensors, all in f32. The same name gives the same bytes on
+Every family is one function that changes a plain model: its header and its tensors, in f32 unless a codec is named. The same name gives the same bytes on
 every machine.
 """
+import json
 import random
 import struct
 import zlib
 
+import low_bits
 import tiny_tokenizer
-from containers import write_cmf, write_gguf
+from containers import aligned, append_cmf_section, write_cmf, write_gguf
 
 HIDDEN, FFN, HEADS, KV, HEAD, LAYERS = 32, 48, 4, 2, 16, 4
 VOCAB = tiny_tokenizer.VOCAB
@@ -21,7 +23,9 @@ class Family:
     """`arch` as the header has it, and `shapes`: tensor name -> (shape, mean, spread)."""
 
     def __init__(self, name):
-        self.features = 1
+        self.features, self.header = 1, {}
+        self.codecs = {}  # name -> a type of low_bits
+        self.masks = []   # (name, bytes of a blob); the first applies
         self.name, self.arch, self.shapes = name, {
             "arch_name": "llama", "hidden_size": HIDDEN, "intermediate_size": FFN, "num_layers": LAYERS,
             "num_attention_heads": HEADS, "num_kv_heads": KV, "head_dim": HEAD, "vocab_size": VOCAB,
@@ -68,6 +72,13 @@ class Family:
             out[name] = struct.unpack(f"<{count}f", packed)
         return out
 
+    def payload(self, name, flat):
+        """Type code and bytes."""
+        if name not in self.codecs:
+            return F32, struct.pack(f"<{len(flat)}f", *flat)
+        codec = low_bits.CODECS[self.codecs[name]]
+        return codec.code, codec.pack(random.Random(zlib.crc32(f"{self.name} {name}".encode())), *self.shapes[name][0], self.shapes[name][2])
+
     def tensors(self):
         """name -> nested lists."""
         def nest(flat, shape):
@@ -75,12 +86,31 @@ class Family:
                 return list(flat)
             step = len(flat) // shape[0]
             return [nest(flat[i * step:(i + 1) * step], shape[1:]) for i in range(shape[0])]
-        return {name: nest(flat, self.shapes[name][0]) for name, flat in self.values().items()}
+        out = {name: nest(flat, self.shapes[name][0]) for name, flat in self.values().items()}
+        for name, codec in self.codecs.items():
+            out[name] = low_bits.CODECS[codec].unpack(self.payload(name, [])[1], *self.shapes[name][0])
+        return out
 
     def write(self, path):
-        header = {"format": "cmf", "version": 2, "quant_type": "F16", "arch": self.arch, "tokenizer_config": tiny_tokenizer.cmf_config()}
-        rows = [(name, F32, self.shapes[name][0], struct.pack(f"<{len(flat)}f", *flat)) for name, flat in self.values().items()]
+        arch = {key: value for key, value in self.arch.items() if not key.startswith("x_")}
+        header = {"format": "cmf", "version": 2, "quant_type": "F16", "arch": arch, "tokenizer_config": tiny_tokenizer.cmf_config(),
+                  **self.header}
+        rows = []
+        for name, flat in self.values().items():
+            code, payload = self.payload(name, flat)
+            rows.append((name, code, self.shapes[name][0], payload))
         write_cmf(path, header, sorted(rows), tiny_tokenizer.tokenizer_json(), self.features)
+        if self.masks:
+            append_cmf_section(path, 0x40, self.masks_section(), feature=2)
+
+    def masks_section(self):
+        blobs, entries, at = b"", [], 4096
+        for name, blob in self.masks:
+            entries.append({"task_id": len(entries) + 1, "name": name, "description": None, "sparsity": 0.5, "quality": None, "parent": None,
+                            "priority": "Fallback" if not entries else "Normal", "blob_off": at + len(blobs), "blob_len": len(blob)})
+            blobs += blob.ljust(aligned(len(blob), 8), b"\0")
+        text = json.dumps({"default_task": self.masks[0][0], "masks": entries}).encode()
+        return (struct.pack("<II", len(entries), len(text)) + text).ljust(at, b"\0") + blobs
 
 
 def gated_queries(f):
@@ -196,8 +226,167 @@ def latent_still(f):
     latent(f, nope=True)
 
 
+def tubes(f):
+    for p in f.each_layer()[1:]:
+        for tube, width in ((1, 8), (2, 20)):
+            for role, rows, cols in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
+                f.matrix(f"{p}mlp.{role}_proj.tube{tube}.weight", rows, cols)
+
+
+def masked_tubes(f):
+    """A task without every third neuron, the first tube of layer 1 and the second one of layer 2."""
+    tubes(f)
+    f.arch["intermediate_size"] = FFN + 28
+    open_rows = []
+    for layer in range(LAYERS):
+        row = [i % 3 != 0 for i in range(FFN + 28)]
+        row[FFN], row[FFN + 8] = layer != 1, layer != 2
+        open_rows.append(row)
+    f.arch["x_neurons"] = open_rows
+    bits = lambda row: bytes(sum(1 << j for j in range(8) if i + j < len(row) and row[i + j]) for i in range(0, len(row), 8))
+    f.masks = [("odd", b"".join(bits(row) for row in open_rows) + bits([True] * HEADS) * LAYERS + bits([True] * LAYERS))]
+
+
+EXPERTS = 5
+
+
+def expert_blocks(f, stem, expert, width=16):
+    for role, rows, cols in (("gate", width, HIDDEN), ("up", width, HIDDEN), ("down", HIDDEN, width)):
+        f.matrix(f"{stem}{expert}.{role}_proj.weight", rows, cols)
+
+
+def experts(f, **moe):
+    f.arch["moe"] = {"num_experts": EXPERTS, "top_k": 2, "moe_intermediate_size": 16, "norm_topk_prob": True, **moe}
+    for p in f.each_layer():
+        for role in ("gate", "up", "down"):
+            del f.shapes[f"{p}mlp.{role}_proj.weight"]
+        for e in range(EXPERTS):
+            expert_blocks(f, p + "mlp.experts.", e)
+        f.matrix(p + "mlp.gate.weight", EXPERTS, HIDDEN)
+
+
+def low_rank_experts(f):
+    experts(f)
+    for name in f.shapes:
+        if ".experts." in name:
+            f.codecs[name] = "blr1" if ".up_proj" in name else "blr2"
+
+
+def descriptor(f, stem, rank, shell=False):
+    f.vector(stem + "desc.mu", HIDDEN, 0.0, 0.4)
+    if rank:
+        f.matrix(stem + "desc.u", rank, HIDDEN, 0.1)
+    f.vector(stem + "desc.bias", 1, 0.0, 2.0)
+    if shell:
+        f.vector(stem + "desc.shell", 1, 30.0, 4.0)
+
+
+def resonance(f, rank=2, **moe):
+    experts(f, router_resonance=True, **moe)
+    for p in f.each_layer():
+        del f.shapes[p + "mlp.gate.weight"]
+        for e in range(EXPERTS):
+            descriptor(f, f"{p}mlp.experts.{e}.", rank)
+        f.vector(p + "mlp.expert_bias", EXPERTS, 0.0, 0.2)
+    f.arch["moe"].update(routed_scaling_factor=1.5)
+
+
+def resonance_first(f):
+    """One expert a token: the best score wins, and counts by the factor alone."""
+    resonance(f, rank=0, top_k=1)
+
+
+def resonance_sigmoid(f):
+    resonance(f, rank=1, router_sigmoid=True, norm_topk_prob=False)
+    for p in f.each_layer():
+        f.vector(p + "mlp.per_expert_scale", EXPERTS, 1.0, 0.2)
+        expert_blocks(f, p + "mlp.", "shared_expert", 24)
+        f.matrix(p + "mlp.shared_expert_gate.weight", 1, HIDDEN)
+
+
+def resonance_stacked(f):
+    resonance(f)
+    for p in f.each_layer():
+        for e in range(EXPERTS):
+            for part in ("mu", "u", "bias"):
+                del f.shapes[f"{p}mlp.experts.{e}.desc.{part}"]
+        f.vector(p + "mlp.desc.bias", EXPERTS, 0.0, 2.0)
+        f.matrix(p + "mlp.desc.mu", EXPERTS, HIDDEN, 0.4)
+        f.shapes[p + "mlp.desc.u"] = ((EXPERTS, 2, HIDDEN), 0.0, 0.1)
+
+
+def genome(f):
+    """Two records append experts to layers 1 and 2, a third one, not active, to layer 2."""
+    resonance(f)
+    f.features |= 1 << 9 | 1 << 13
+    f.header["genome"] = {"id": "g", "generation": 1, "status": "sealed", "trunk_hash": "0" * 15 + "1", "encoding": "f16",
+                          "master_trunk_hash": "0" * 15 + "2", "moe_experts": EXPERTS}
+    f.header["skills"], f.arch["x_grown"], numbers = [], {}, {}
+    for name, layers, count, status in (("first", [1, 2], 2, "active"), ("second", [2], 1, "active"), ("third", [2], 1, "quarantine")):
+        f.header["skills"].append({
+            "id": name, "kind": "expert_append", "status": status, "layers": layers,
+            "bound": {"genome_id": "g", "generation": 1, "master_trunk_hash": "0" * 15 + "2"},
+            "state_effect": {"first_affected_layer": layers[0], "switch": "sequence_start", "state_bytes_added": 0},
+            "experts": {"count": count, "shell_quantile": 0.9, "rank": 2}})
+        for layer in layers:
+            for i in range(count):
+                number = numbers.get(layer, EXPERTS)
+                numbers[layer] = number + 1
+                stem = f"skill.{name}.model.layers.{layer}.mlp.experts."
+                expert_blocks(f, stem, number)
+                descriptor(f, f"{stem}{number}.", 2, shell=True)
+                if status == "active":
+                    f.arch["x_grown"].setdefault(layer, []).append(f"{stem}{number}.")
+        # The bias for the choice has a value an expert.
+    for layer in (1, 2):
+        del f.shapes[f"model.layers.{layer}.mlp.expert_bias"]
+
+
+def prism(f, half=False):
+    gated_queries(f)
+    f.features |= 1 << 7
+    rng = random.Random(7)
+    names = [f"{p}{part}.weight" for p in f.each_layer() for part in
+             ("self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")]
+    widths = [HIDDEN, HEADS * HEAD, FFN]
+    f.arch.update(arch_name="prism_hadamard_qwen35", norm_style="qwen", prism_hadamard={
+        "version": 1, "block_size": 16, "transform": "normalized-sylvester-walsh-hadamard", "axis": "input-last-dimension",
+        "sign_mode": "explicit", "widths": widths, "signs": [rng.choice((-1, 1)) for _ in range(sum(widths))],
+        "forward_weight_names": ["language_model." + names[0]] + names[1:], "inverse_weight_names": ["model.embed_tokens.weight"],
+        "gdn_v_grouped": True, "activation_f16": half})
+
+
+def prism_affine(f):
+    """A tied head, and two-bit weights whose levels are shifted."""
+    prism(f)
+    record = f.arch["prism_hadamard"]
+    del f.shapes["lm_head.weight"]
+    f.arch["tie_word_embeddings"] = True
+    record["forward_weight_names"].append("model.embed_tokens.weight")
+    record["inverse_weight_names"] = []
+    f.features |= 1 << 8
+    shifted = []
+    for name in record["forward_weight_names"]:
+        name = name.removeprefix("language_model.")
+        if ".k_proj" in name or ".o_proj" in name:
+            f.codecs[name] = "q2tp"
+        if ".q_proj" in name or ".up_proj" in name:
+            f.codecs[name] = "q2tp_affine"
+            shifted.append(name)
+    record["affine"] = {"version": 1, "profile": "q2tp_affine", "group_size": 32, "correction_scale": 0.5,
+                        "target_names": [record["forward_weight_names"][0]] + shifted[1:]}
+
+
+def prism_half(f):
+    """Values beside a tie of f16 go either way: each moves its own features by a step, 2^-10 of them."""
+    prism(f, half=True)
+    f.exact_bound = 2 ** -9
+
+
 FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, loops, clusters, situ, swigluoai,
-                                    swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still)}
+                                    swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still,
+                                    tubes, masked_tubes, experts, low_rank_experts, resonance, resonance_first, resonance_sigmoid,
+                                    resonance_stacked, genome, prism, prism_affine, prism_half)}
 
 
 def family(name):

@@ -68,6 +68,7 @@ artifact::MoeMatmulOpT rowOf(kernel::MoeMatmulOp op, const ProgramNumbers& numbe
     part->input = numbers.slot(expert.getInput());
     part->token = numbers.slot(expert.getToken());
     part->out = numbers.slot(expert.getOut());
+    part->sum = numbers.slot(expert.getSum());
     r.parts.push_back(std::move(part));
   }
   return r;

@@ -54,6 +54,7 @@ artifact::EmbedOpT rowOf(kernel::EmbedOp op, const ProgramNumbers& numbers);
 artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers);
 artifact::GatedDeltaOpT rowOf(kernel::GatedDeltaOp op, const ProgramNumbers& numbers);
 artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers);
+artifact::HadamardOpT rowOf(kernel::HadamardOp op, const ProgramNumbers& numbers);
 artifact::KdaOpT rowOf(kernel::KdaOp op, const ProgramNumbers& numbers);
 artifact::LayerGateOpT rowOf(kernel::LayerGateOp op, const ProgramNumbers& numbers);
 artifact::LogitsOpT rowOf(kernel::LogitsOp op, const ProgramNumbers& numbers);
@@ -67,6 +68,7 @@ artifact::MoeRouteOpT rowOf(kernel::MoeRouteOp op, const ProgramNumbers& numbers
 artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers);
 artifact::PlaceOpT rowOf(kernel::PlaceOp op, const ProgramNumbers& numbers);
 artifact::QuantizeOpT rowOf(kernel::QuantizeOp op, const ProgramNumbers& numbers);
+artifact::ResonanceOpT rowOf(kernel::ResonanceOp op, const ProgramNumbers& numbers);
 artifact::ShortConvOpT rowOf(kernel::ShortConvOp op, const ProgramNumbers& numbers);
 artifact::TapOpT rowOf(kernel::TapOp op, const ProgramNumbers& numbers);
 artifact::VmfPhaseOpT rowOf(kernel::VmfPhaseOp op, const ProgramNumbers& numbers);

@@ -41,6 +41,7 @@ Status describeCmfBounds(const CmfFile& file, int64_t index, LayerDescription& l
     if (file.find(name(suffix)))
       return invalid("tensor " + formats::quote(name(suffix)) + " belongs to no layer of bounded attention");
   layer.window = core["window"].get<int64_t>();
+  layer.ring = true;
   layer.rope = 0;
   if (const auto windows = core.find("group_windows"); windows != core.end() && !windows->is_null())
     layer.groupWindows = windows->get<std::vector<int64_t>>();

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/frontend/cmf/Resonance.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -26,6 +27,8 @@ public:
     routing.experts = countExperts(*file_.arch().moe);
     if (routing.experts == 0)
       return invalid("tensor " + formats::quote(name("experts.0.gate_proj.weight")) + " is missing");
+    if (hasCmfResonance(file_, index_))
+      return describeResonant(routing);
     CORTIQ_RETURN_IF_ERROR(describeRouting(routing));
     CORTIQ_ASSIGN_OR_RETURN(const Tensor* router, require(name("gate.weight")));
     if (router->shape.size() == 2 && router->shape[0] != static_cast<uint64_t>(routing.experts))
@@ -41,6 +44,46 @@ public:
   }
 
 private:
+  // Descriptors choose the experts: those of the layer, then those that records append.
+  Status describeResonant(RoutingDescription& routing) {
+    if (file_.find(name("gate_proj.weight")))
+      return unsupported("layer " + std::to_string(index_) +
+                         " has a dense block beside experts that are chosen by resonance");
+    const int64_t own = routing.experts;
+    const std::vector<GrownExpert> grown = grownExperts(file_, index_);
+    routing.experts += static_cast<int64_t>(grown.size());
+    routing.resonance = true;
+    CORTIQ_RETURN_IF_ERROR(describeRouting(routing));
+    CORTIQ_RETURN_IF_ERROR(describeCmfResonance(file_, index_, own, grown, model_));
+    if (routing.topK == 1) {
+      // The best score wins, whatever it is worth, and its expert counts by the factor alone.
+      routing.scoring = cmf::Scoring::softmax_selected;
+      routing.normEpsilon.reset();
+    } else {
+      CORTIQ_RETURN_IF_ERROR(optionalVector("expert_bias"));
+      CORTIQ_RETURN_IF_ERROR(optionalVector("per_expert_scale"));
+    }
+    for (int64_t e = 0; e < own; ++e)
+      CORTIQ_RETURN_IF_ERROR(describeBlock("experts." + std::to_string(e)));
+    for (size_t i = 0; i < grown.size(); ++i)
+      CORTIQ_RETURN_IF_ERROR(
+          describeGrown("experts." + std::to_string(own + static_cast<int64_t>(i)), grown[i].prefix));
+    return describeShared();
+  }
+
+  // Its tensors have the shapes of the layer's expert 0: the reader has seen to that.
+  Status describeGrown(const std::string& stem, const std::string& prefix) {
+    const auto width = static_cast<int64_t>(file_.find(name("experts.0.gate_proj.weight"))->shape[0]);
+    for (const char* part : {"gate_proj.weight", "up_proj.weight", "down_proj.weight"}) {
+      CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(prefix + part));
+      const bool down = part == std::string_view("down_proj.weight");
+      CORTIQ_RETURN_IF_ERROR(addWeight(
+          model_, name(stem + "." + part),
+          {tensor, down ? std::vector<int64_t>{model_.hidden, width} : std::vector<int64_t>{width, model_.hidden}}));
+    }
+    return {};
+  }
+
   std::string name(const std::string& suffix) const { return layerName(index_, "mlp." + suffix); }
 
   int64_t countExperts(const CmfMoe& moe) const {
@@ -96,8 +139,6 @@ private:
 
   Status matrix(const std::string& suffix, int64_t rows, int64_t cols) {
     CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name(suffix)));
-    if (suffix.starts_with("experts."))
-      CORTIQ_RETURN_IF_ERROR(checkExpertCodec(*tensor));
     return addWeight(model_, tensor->name, {tensor, {rows, cols}});
   }
 
@@ -114,7 +155,7 @@ private:
 } // namespace
 
 bool hasCmfExperts(const CmfFile& file, int64_t index) {
-  return file.find(layerName(index, "mlp.gate.weight")) != nullptr;
+  return file.find(layerName(index, "mlp.gate.weight")) != nullptr || hasCmfResonance(file, index);
 }
 
 Status describeCmfExperts(const CmfFile& file, int64_t index, ModelDescription& model) {

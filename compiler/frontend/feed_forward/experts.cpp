@@ -24,11 +24,7 @@ cmf::RoutingAttr routingOf(GraphBuilder& graph, const RoutingDescription& routin
 Value buildRouted(GraphBuilder& graph, int64_t index, Value routerX, Value x) {
   const RoutingDescription& routing = graph.model().layers[index].routing;
   auto name = [&](const std::string& suffix) { return layerName(index, "mlp." + suffix); };
-  Value logits = graph.linear(routerX, name("gate"));
-  const auto ids = RankedTensorType::get({ShapedType::kDynamic, routing.topK}, graph.ops().getI32Type());
-  auto route =
-      graph.create<cmf::MoeRouteOp>(ids, graph.activations(routing.topK), logits, graph.weight(name("expert_bias")),
-                                    graph.weight(name("per_expert_scale")), routingOf(graph, routing));
+  // A part of all experts that have it.
   auto all = [&](const std::string& part) {
     SmallVector<Value> values;
     for (int64_t e = 0; e < routing.experts; ++e)
@@ -36,6 +32,16 @@ Value buildRouted(GraphBuilder& graph, int64_t index, Value routerX, Value x) {
         values.push_back(value);
     return values;
   };
+  Value logits = routing.resonance
+                     ? graph
+                           .create<cmf::ResonanceOp>(graph.activations(routing.experts), routerX, all("desc.mu"),
+                                                     all("desc.u"), all("desc.bias"), all("desc.shell"))
+                           .getResult()
+                     : graph.linear(routerX, name("gate"));
+  const auto ids = RankedTensorType::get({ShapedType::kDynamic, routing.topK}, graph.ops().getI32Type());
+  auto route =
+      graph.create<cmf::MoeRouteOp>(ids, graph.activations(routing.topK), logits, graph.weight(name("expert_bias")),
+                                    graph.weight(name("per_expert_scale")), routingOf(graph, routing));
   return graph.create<cmf::MoeExpertsOp>(
       x.getType(), x, route.getIds(), route.getWeights(), all("gate_proj.weight"), all("up_proj.weight"),
       all("down_proj.weight"), all("gate_proj.bias"), all("up_proj.bias"), all("down_proj.bias"), activationOf(graph),

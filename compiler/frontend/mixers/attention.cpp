@@ -40,7 +40,8 @@ Value buildAttention(GraphBuilder& graph, int64_t index, const LayerDescription&
       model.attentionSoftcap != 0 ? graph.real(model.attentionSoftcap) : FloatAttr(),
       temperature.scale != 0 ? graph.real(temperature.length) : FloatAttr(),
       temperature.scale != 0 ? graph.real(temperature.scale) : FloatAttr(),
-      layer.groupWindows.empty() ? DenseI64ArrayAttr() : graph.ops().getDenseI64ArrayAttr(layer.groupWindows));
+      layer.groupWindows.empty() ? DenseI64ArrayAttr() : graph.ops().getDenseI64ArrayAttr(layer.groupWindows),
+      layer.ring ? graph.ops().getUnitAttr() : UnitAttr());
   auto gate = [&](const std::string& gateName, cmf::GateFunction function) {
     if (model.find(gateName + ".weight"))
       mixed = graph.create<cmf::GateOp>(mixed, graph.linear(x, gateName),

@@ -61,7 +61,7 @@ Value buildLatentAttention(GraphBuilder& graph, int64_t index, const LayerDescri
       graph.activations(layer.heads * valueSize), rotate(graph, q, keySize, layer), rotate(graph, k, keySize, layer),
       values, Value(), Value(), Value(), Value(), graph.number(layer.cache), graph.number(layer.heads),
       graph.number(kvHeads), graph.number(keySize), graph.number(valueSize), graph.real(model.attentionScale),
-      IntegerAttr(), FloatAttr(), FloatAttr(), FloatAttr(), DenseI64ArrayAttr());
+      IntegerAttr(), FloatAttr(), FloatAttr(), FloatAttr(), DenseI64ArrayAttr(), UnitAttr());
   if (absorbed)
     mixed = headMatmul(graph, mixed, name("v_b_proj"), layer.heads);
   return graph.linear(mixed, name("o_proj"));

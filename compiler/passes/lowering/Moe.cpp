@@ -1,7 +1,10 @@
 // cmf.fused_moe: router, choice, plan, experts on pairs, combination. The shared expert's products stand beside the
 // routed stages that they do not depend on.
 
+#include "compiler/passes/LowRank.h"
 #include "compiler/passes/lowering/Lowering.h"
+
+#include "formats/layout/layout.h"
 
 using namespace mlir;
 
@@ -18,13 +21,59 @@ struct Product {
 
 /// One matrix of every expert.
 struct Role {
-  OperandRange weights, biases;
+  SmallVector<Value> weights, biases;
+  bool exact = false; ///< reads f32 whatever the arm
 
+  kernel::Form formOf(cmf::WeightOp weight, cmf::Arm arm) const {
+    return exact ? kernel::Form::f32 : formFor(weight, arm);
+  }
   bool any(cmf::Arm arm, kernel::Form form, bool scaled) const {
     return llvm::any_of(
-        weights, [&](Value w) { return formFor(weightOf(w), arm) == form && hasColumnScales(weightOf(w)) == scaled; });
+        weights, [&](Value w) { return formOf(weightOf(w), arm) == form && hasColumnScales(weightOf(w)) == scaled; });
   }
 };
+
+/// The factors of a role whose weights are all low-rank, one role each a path; `v` is empty where none is.
+struct Factors {
+  SmallVector<Role> v, u;
+  int64_t rank = 0; ///< the largest
+};
+
+/// Splits a role of low-rank weights. Fails where its weights differ in kind or in their number of paths.
+FailureOr<Factors> factorsOf(const Role& role, cmf::FusedMoeOp op) {
+  Factors factors;
+  SmallVector<cmf::WeightOp> wholes;
+  for (Value weight : role.weights)
+    if (cmf::WeightOp whole = lowRankWeight(weight))
+      wholes.push_back(whole);
+  if (wholes.empty())
+    return factors;
+  auto pathsOf = [](cmf::WeightOp whole) { return whole.getSourceAttr().getLowRank().getPaths(); };
+  if (wholes.size() != role.weights.size() || !llvm::all_of(wholes, knowsItsRank) ||
+      llvm::any_of(wholes, [&](cmf::WeightOp whole) { return pathsOf(whole) != pathsOf(wholes[0]); }))
+    return op.emitOpError("has low-rank experts beside others, or of different numbers of paths");
+  OpBuilder builder(op.getContext());
+  for (int64_t path = 1; path <= pathsOf(wholes[0]); ++path) {
+    Role v, u;
+    u.exact = true; // the inner vector is short: quantizing it would save nothing
+    if (path == 1)
+      u.biases = role.biases;
+    for (cmf::WeightOp whole : wholes) {
+      builder.setInsertionPointAfter(whole);
+      for (auto [list, codec] : {std::pair(&v, formats::CodecId::kBLRV), std::pair(&u, formats::CodecId::kBLRU)}) {
+        cmf::WeightOp factor = lowRankFactor(builder, whole, codec, path);
+        const cmf::WeightType type = factor.getType();
+        const bool r16 = formats::r16_format(type.getCodec(), type.getCols()).ok();
+        factor.setLayoutAttr(cmf::LayoutAttr::get(op.getContext(), r16 ? cmf::Layout::r16 : cmf::Layout::verbatim));
+        list->weights.push_back(factor);
+      }
+      factors.rank = std::max<int64_t>(factors.rank, whole.getSourceAttr().getLowRank().getRank());
+    }
+    factors.v.push_back(std::move(v));
+    factors.u.push_back(std::move(u));
+  }
+  return factors;
+}
 
 /// Buffers in the two forms; null where nobody reads one.
 struct TwoForms {
@@ -38,13 +87,21 @@ public:
   MoeLowering(cmf::FusedMoeOp op, Lowering& lowering)
       : op_(op), lowering_(lowering), builder_(lowering.builder()), arm_(*op.getArm()), experts_(op.getGates().size()),
         choices_(op.getRouting().getTopK()), hidden_(Lowering::width(op.getX())),
-        gates_{op.getGates(), op.getGateBiases()}, ups_{op.getUps(), op.getUpBiases()},
-        downs_{op.getDowns(), op.getDownBiases()} {
+        gates_{llvm::to_vector(op.getGates()), llvm::to_vector(op.getGateBiases())},
+        ups_{llvm::to_vector(op.getUps()), llvm::to_vector(op.getUpBiases())},
+        downs_{llvm::to_vector(op.getDowns()), llvm::to_vector(op.getDownBiases())} {
     for (Value gate : op.getGates())
       widths_.push_back(weightOf(gate).getType().getRows());
   }
 
-  void run() {
+  LogicalResult run() {
+    for (auto [role, factors] :
+         {std::pair(&gates_, &gateFactors_), std::pair(&ups_, &upFactors_), std::pair(&downs_, &downFactors_)}) {
+      FailureOr<Factors> split = factorsOf(*role, op_);
+      if (failed(split))
+        return failure();
+      *factors = std::move(*split);
+    }
     lowerTokenProducts();
     lowerRoute();
     if (!op_.getShared().empty())
@@ -52,24 +109,15 @@ public:
     const int64_t widest = *llvm::max_element(widths_);
     Value gate = pairs(kernel::Form::f32, widest), up = pairs(kernel::Form::f32, widest);
     lowerGateUp(gate, up);
-    const TwoForms gated{downs_.any(arm_, kernel::Form::f32, false) || downs_.any(arm_, kernel::Form::f32, true)
-                             ? pairs(kernel::Form::f32, widest)
-                             : Value(),
-                         downs_.any(arm_, kernel::Form::q8a, false) || downs_.any(arm_, kernel::Form::q8a, true)
-                             ? pairs(kernel::Form::q8a, widest)
-                             : Value()};
-    lowering_.stage(op_, lowering_.inLayer("experts' gate"), [&] {
-      builder_.create<kernel::MoeGluOp>(op_.getLoc(), activation(), plan_, gate, up, gated.f32, gated.q8a,
-                                        builder_.getDenseI64ArrayAttr(widths_), columnScales(downs_), alpha(), limit());
-    });
     Value out = pairs(kernel::Form::f32, hidden_);
-    lowering_.stage(op_, lowering_.inLayer("experts' down_proj"), [&] { matmul(downs_, gated, gated, {}, out); });
+    lowerDown(gate, up, widest, out);
     Value residual = op_.getResidual() ? lowering_.f32Of(op_.getResidual()) : Value();
     Value result = lowering_.newF32(op_.getResult());
     lowering_.stage(op_, lowering_.inLayer("combine"), [&] {
       builder_.create<kernel::MoeCombineOp>(op_.getLoc(), plan_, weights_, out, sharedOut_, sharedGate_, residual,
                                             result, lowering_.i64Attr(experts_));
     });
+    return success();
   }
 
 private:
@@ -104,22 +152,28 @@ private:
   }
 
   void lowerTokenProducts() {
-    SmallVector<Product> list{product(op_.getRouterX(), op_.getRouter(), op_.getRouterBias(), /*exact=*/true)};
-    SmallVector<cmf::WeightOp> names{weightOf(op_.getRouter())};
-    logits_ = list[0].out;
+    SmallVector<Product> list;
+    SmallVector<cmf::WeightOp> names;
+    if (op_.getRouter()) {
+      list.push_back(product(op_.getRouterX(), op_.getRouter(), op_.getRouterBias(), /*exact=*/true));
+      names.push_back(weightOf(op_.getRouter()));
+      logits_ = list[0].out;
+    } else {
+      logits_ = lowering_.f32Of(op_.getRouterX());
+    }
     if (!op_.getShared().empty()) {
       for (unsigned i : {0, 1}) {
         list.push_back(product(op_.getX(), op_.getShared()[i], Value(), /*exact=*/false));
         names.push_back(weightOf(op_.getShared()[i]));
+        sharedHalves_[i] = list.back().out;
       }
-      sharedHalves_[0] = list[1].out;
-      sharedHalves_[1] = list[2].out;
       if (op_.getSharedGate()) {
         list.push_back(product(op_.getX(), op_.getSharedGate(), Value(), /*exact=*/true));
         sharedGate_ = list.back().out;
       }
     }
-    products(lowering_.nameOf(names), list);
+    if (!list.empty())
+      products(lowering_.nameOf(names), list);
   }
 
   void lowerRoute() {
@@ -169,28 +223,102 @@ private:
   void lowerGateUp(Value gate, Value up) {
     // What a token's experts read of it, and the same in the pairs' order.
     TwoForms token, plain;
-    for (Value w : llvm::concat<Value>(SmallVector<Value>(gates_.weights), SmallVector<Value>(ups_.weights)))
-      if (kernel::Form form = formFor(weightOf(w), arm_); !hasColumnScales(weightOf(w)) && !token.of(form)) {
-        (form == kernel::Form::q8a ? token.q8a : token.f32) = lowering_.inputFor(op_, op_.getX(), weightOf(w), form);
-        (form == kernel::Form::q8a ? plain.q8a : plain.f32) = pairs(form, hidden_);
+    SmallVector<std::pair<const Role*, TwoForms>> scaled; // inputs of weights with column scales
+    for (auto [role, factors] : {std::pair(&gates_, &gateFactors_), std::pair(&ups_, &upFactors_)}) {
+      if (!factors->v.empty()) {
+        for (const Role& v : factors->v)
+          scaled.emplace_back(&v, scaledPairs(v));
+        continue;
       }
-    const TwoForms gateScaled = scaledPairs(gates_), upScaled = scaledPairs(ups_);
+      for (Value w : role->weights)
+        if (kernel::Form form = formFor(weightOf(w), arm_); !hasColumnScales(weightOf(w)) && !token.of(form)) {
+          (form == kernel::Form::q8a ? token.q8a : token.f32) = lowering_.inputFor(op_, op_.getX(), weightOf(w), form);
+          (form == kernel::Form::q8a ? plain.q8a : plain.f32) = pairs(form, hidden_);
+        }
+      scaled.emplace_back(role, scaledPairs(*role));
+    }
     lowering_.stage(op_, lowering_.inLayer("gather"), [&] {
       auto gather = [&](const TwoForms& from, const TwoForms& to, ArrayAttr scales) {
         if (!to.empty())
           builder_.create<kernel::MoeGatherOp>(op_.getLoc(), plan_, from.f32, from.q8a, to.f32, to.q8a,
                                                lowering_.i64Attr(experts_), scales);
       };
-      const TwoForms floats{lowering_.f32Of(op_.getX()), Value()};
       gather(token, plain, ArrayAttr());
-      gather(floats, gateScaled, columnScales(gates_));
-      gather(floats, upScaled, columnScales(ups_));
+      for (const auto& [role, forms] : scaled)
+        gather({lowering_.f32Of(op_.getX()), Value()}, forms, columnScales(*role));
     });
-    lowering_.stage(op_, lowering_.inLayer("experts' gate_proj+up_proj"), [&] {
-      matmul(gates_, plain, gateScaled, token, gate);
-      matmul(ups_, plain, upScaled, token, up);
-    });
+    auto scaledOf = [&](const Role& role) {
+      return llvm::find_if(scaled, [&](const auto& entry) { return entry.first == &role; })->second;
+    };
+    Waves waves;
+    addProduct(waves, gates_, gateFactors_, plain, scaledOf, token, gate);
+    addProduct(waves, ups_, upFactors_, plain, scaledOf, token, up);
+    run(waves, "experts' gate_proj+up_proj");
   }
+
+  void lowerDown(Value gate, Value up, int64_t widest, Value out) {
+    SmallVector<const Role*> readers; // each reads the gates in a form of its own
+    if (downFactors_.v.empty())
+      readers.push_back(&downs_);
+    for (const Role& v : downFactors_.v)
+      readers.push_back(&v);
+    SmallVector<TwoForms> gated;
+    for (const Role* role : readers) {
+      auto reads = [&](kernel::Form form) { return role->any(arm_, form, false) || role->any(arm_, form, true); };
+      gated.push_back({reads(kernel::Form::f32) ? pairs(kernel::Form::f32, widest) : Value(),
+                       reads(kernel::Form::q8a) ? pairs(kernel::Form::q8a, widest) : Value()});
+    }
+    lowering_.stage(op_, lowering_.inLayer("experts' gate"), [&] {
+      for (auto [role, forms] : llvm::zip(readers, gated))
+        builder_.create<kernel::MoeGluOp>(op_.getLoc(), activation(), plan_, gate, up, forms.f32, forms.q8a,
+                                          builder_.getDenseI64ArrayAttr(widths_), columnScales(*role), alpha(),
+                                          limit());
+    });
+    Waves waves;
+    addProduct(
+        waves, downs_, downFactors_, gated[0],
+        [&](const Role& role) { return gated[llvm::find(readers, &role) - readers.begin()]; }, {}, out);
+    run(waves, "experts' down_proj");
+  }
+
+  /// Products by the stage in which they run.
+  using Waves = SmallVector<SmallVector<std::function<void()>>>;
+
+  void addToWave(Waves& waves, size_t number, std::function<void()> product) {
+    if (waves.size() <= number)
+      waves.resize(number + 1);
+    waves[number].push_back(std::move(product));
+  }
+
+  void run(Waves& waves, StringRef words) {
+    for (auto& wave : waves)
+      lowering_.stage(op_, lowering_.inLayer(words), [&] {
+        for (auto& product : wave)
+          product();
+      });
+  }
+
+  /// A role's products with the pairs: at once, or through the factors of its low-rank weights, whose paths are added
+  /// up.
+  void addProduct(Waves& waves, const Role& role, const Factors& factors, const TwoForms& plain,
+                  llvm::function_ref<TwoForms(const Role&)> scaledOf, const TwoForms& token, Value out) {
+    if (factors.v.empty()) {
+      addToWave(waves, 0,
+                [=, this, &role, scaled = scaledOf(role)] { matmul(role, plain, scaled, token, Value(), out); });
+      return;
+    }
+    Value sum;
+    for (size_t path = 0; path < factors.v.size(); ++path) {
+      const Role &v = factors.v[path], &u = factors.u[path];
+      Value inner = pairs(kernel::Form::f32, factors.rank);
+      Value result = path + 1 == factors.v.size() ? out : pairs(kernel::Form::f32, bufferWidth(out));
+      addToWave(waves, 0, [=, this, &v, scaled = scaledOf(v)] { matmul(v, {}, scaled, {}, Value(), inner); });
+      addToWave(waves, path + 1, [=, this, &u] { matmul(u, {inner, Value()}, {}, {}, sum, result); });
+      sum = result;
+    }
+  }
+
+  static int64_t bufferWidth(Value buffer) { return cast<kernel::BufferType>(buffer.getType()).getElements(); }
 
   /// Buffers for the inputs of a role's weights with column scales.
   TwoForms scaledPairs(const Role& role) {
@@ -209,19 +337,20 @@ private:
     return builder_.getArrayAttr(scales);
   }
 
-  void matmul(const Role& role, const TwoForms& plain, const TwoForms& scaled, const TwoForms& token, Value out) {
+  void matmul(const Role& role, const TwoForms& plain, const TwoForms& scaled, const TwoForms& token, Value sum,
+              Value out) {
     auto matmul = builder_.create<kernel::MoeMatmulOp>(op_.getLoc(), plan_);
     OpBuilder::InsertionGuard guard(builder_);
     builder_.createBlock(&matmul.getBody());
     for (auto [e, value] : llvm::enumerate(role.weights)) {
       cmf::WeightOp weight = weightOf(value);
-      const kernel::Form form = formFor(weight, arm_);
+      const kernel::Form form = role.formOf(weight, arm_);
       const bool hasScales = hasColumnScales(weight);
       Value bias = role.biases.empty() ? Value() : role.biases[e];
-      builder_.create<kernel::ExpertOp>(op_.getLoc(), lowering_.tables().matrix(weight),
-                                        (hasScales ? scaled : plain).of(form), hasScales ? Value() : token.of(form),
-                                        bias ? lowering_.tables().vector(weightOf(bias)) : FlatSymbolRefAttr(), out,
-                                        lowering_.specOf(weight, form, bool(bias), false), ArrayAttr(), ArrayAttr());
+      builder_.create<kernel::ExpertOp>(
+          op_.getLoc(), lowering_.tables().matrix(weight), (hasScales ? scaled : plain).of(form),
+          hasScales ? Value() : token.of(form), bias ? lowering_.tables().vector(weightOf(bias)) : FlatSymbolRefAttr(),
+          sum, out, lowering_.specOf(weight, form, bool(bias), bool(sum)), ArrayAttr(), ArrayAttr());
     }
   }
 
@@ -231,6 +360,7 @@ private:
   cmf::Arm arm_;
   int64_t experts_, choices_, hidden_;
   Role gates_, ups_, downs_;
+  Factors gateFactors_, upFactors_, downFactors_;
   SmallVector<int64_t> widths_;
   Value logits_, weights_, plan_, sharedHalves_[2], sharedGate_, sharedOut_;
 };
@@ -245,7 +375,9 @@ void fusedMoeForms(OpOperand& use, Forms& forms) {
     return;
   }
   auto read = [&](Value w) {
-    const bool q8a = formFor(weightOf(w), *moe.getArm()) == kernel::Form::q8a && !hasColumnScales(weightOf(w));
+    // The first factors of a low-rank weight have column scales.
+    const bool q8a =
+        formFor(weightOf(w), *moe.getArm()) == kernel::Form::q8a && !hasColumnScales(weightOf(w)) && !lowRankWeight(w);
     (q8a ? forms.q8a : forms.f32) = true;
   };
   llvm::for_each(moe.getGates(), read);
@@ -259,8 +391,7 @@ LogicalResult lowerFusedMoe(Operation* operation, Lowering& lowering) {
   auto op = cast<cmf::FusedMoeOp>(operation);
   if (!op.getArm())
     return op.emitOpError() << "has no arm: run cmf-specialise first";
-  MoeLowering(op, lowering).run();
-  return success();
+  return MoeLowering(op, lowering).run();
 }
 
 LogicalResult lowerUnfusedMoe(Operation* op, Lowering&) {

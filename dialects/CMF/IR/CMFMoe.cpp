@@ -113,8 +113,11 @@ LogicalResult FusedMoeOp::verify() {
   if (failed(verifyExperts(*this, {getGates(), getUps(), getDowns(), getGateBiases(), getUpBiases(), getDownBiases()},
                            width)))
     return failure();
-  const WeightType router = weightType(getRouter());
-  if (router.getRows() != experts || router.getCols() != features(getRouterX()))
+  if (!getRouter() && (features(getRouterX()) != experts || getRouterBias()))
+    return emitOpError() << "has no router, so that it takes one logit of each of " << experts << " experts, not "
+                         << getRouterX().getType() << (getRouterBias() ? " with a bias" : "");
+  const WeightType router = getRouter() ? weightType(getRouter()) : WeightType();
+  if (router && (router.getRows() != experts || router.getCols() != features(getRouterX())))
     return emitOpError() << "has a router " << router << " for " << experts << " experts and " << features(getRouterX())
                          << " features";
   if (failed(verifyRouting(*this, getRouting(), experts)) ||

@@ -350,6 +350,8 @@ LogicalResult AttentionOp::verify() {
   if (std::optional<uint64_t> window = getWindow())
     if (failed(verifyCount(*this, "window", static_cast<int64_t>(*window))))
       return failure();
+  if (getRing() && !getWindow())
+    return emitOpError("has a 'ring' without a 'window'");
   if (std::optional<APFloat> cap = getSoftcap())
     if (failed(verifyPositive(*this, "softcap", *cap)))
       return failure();

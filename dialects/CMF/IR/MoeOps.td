@@ -113,7 +113,7 @@ def CMF_FusedMoeOp
     : CMF_Op<"fused_moe", [Pure, AttrSizedOperandSegments, AllTypesMatch<["x", "result"]>]> {
   let summary = "the expert stack of one layer: router, experts, shared expert, residual";
   let description = [{
-    `cmf.moe_route` on `router_x * router^T [+ router_bias]`, then `cmf.moe_experts` on `x`. With `shared` (gate, up, down)
+    `cmf.moe_route` on `router_x * router^T [+ router_bias]`, or on `router_x` itself where there is no router, then `cmf.moe_experts` on `x`. With `shared` (gate, up, down)
     the shared expert of `x` is added, multiplied by `sigmoid(shared_gate * x)` where that weight is there; then the
     `residual`, where there is one. Router and shared gate always read f32 activations. `arm` is set by `cmf-specialise`.
 
@@ -126,7 +126,7 @@ def CMF_FusedMoeOp
   let arguments = (ins
     CMF_Activations:$x,
     CMF_Activations:$router_x,
-    CMF_MatrixWeight:$router,
+    Optional<CMF_MatrixWeight>:$router,
     Optional<CMF_VectorWeight>:$router_bias,
     Optional<CMF_VectorWeight>:$bias,
     Optional<CMF_VectorWeight>:$expert_scales,
@@ -147,7 +147,7 @@ def CMF_FusedMoeOp
   );
   let results = (outs CMF_Activations:$result);
   let assemblyFormat = [{
-    $x `route` `(` $router_x `)` `by` `(` $router `)` (`router_bias` `(` $router_bias^ `)`)? (`bias` `(` $bias^ `)`)?
+    $x `route` `(` $router_x `)` (`by` `(` $router^ `)`)? (`router_bias` `(` $router_bias^ `)`)? (`bias` `(` $bias^ `)`)?
     (`scales` `(` $expert_scales^ `)`)? `gate` `(` $gates `)` `up` `(` $ups `)` `down` `(` $downs `)`
     (`gate_biases` `(` $gate_biases^ `)`)? (`up_biases` `(` $up_biases^ `)`)? (`down_biases` `(` $down_biases^ `)`)?
     (`shared` `(` $shared^ `)`)? (`shared_gate` `(` $shared_gate^ `)`)? (`residual` `(` $residual^ `)`)?

@@ -237,7 +237,8 @@ def CMF_AttentionOp : CMF_Op<"attention", [
 
     `anchors` are keys and values that every token sees besides, of each key/value head as many as fit: they are scored
     by other queries, `still`, with the same scale and without cap. `group_windows` narrows the window of each
-    key/value head.
+    key/value head. `ring` says that what is older than the window is forgotten for good: the layer's memory is a ring that does not
+    grow with the sequence.
 
     ```mlir
     %a = cmf.attention %q, %k, %v {layer = 0 : i64, heads = 9 : i64, kv_heads = 3 : i64, head_dim = 64 : i64,
@@ -263,7 +264,8 @@ def CMF_AttentionOp : CMF_Op<"attention", [
     OptionalAttr<F64Attr>:$softcap,
     OptionalAttr<F64Attr>:$temperature_length,
     OptionalAttr<F64Attr>:$temperature_scale,
-    OptionalAttr<DenseI64ArrayAttr>:$group_windows
+    OptionalAttr<DenseI64ArrayAttr>:$group_windows,
+    UnitAttr:$ring
   );
   let results = (outs CMF_Activations:$result);
   let assemblyFormat = [{
@@ -336,8 +338,10 @@ def CMF_SoftcapOp : CMF_SameTypeOp<"softcap", ["x"]> {
 }
 
 include "dialects/CMF/IR/GateOps.td"
+include "dialects/CMF/IR/HadamardOps.td"
 include "dialects/CMF/IR/MoeOps.td"
 include "dialects/CMF/IR/RecurrentOps.td"
+include "dialects/CMF/IR/ResonanceOps.td"
 include "dialects/CMF/IR/OpsDense.td"
 include "dialects/CMF/IR/OpsHeads.td"
 include "dialects/CMF/IR/Overlay.td"

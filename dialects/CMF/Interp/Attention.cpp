@@ -126,6 +126,11 @@ Status referenceAttention(Operation* op, Frame& frame) {
              sinks ? sinks->data() + h : nullptr, anchors, out.row(t) + h * vDim);
     }
   }
+  if (attention.getRing()) {
+    const int64_t next = static_cast<int64_t>(frame.position()) + q.rows;
+    for (int64_t p = 0; p <= next - static_cast<int64_t>(*attention.getWindow()); ++p)
+      cache.keys[p] = cache.values[p] = {};
+  }
   frame.set(attention.getResult(), std::move(out));
   return {};
 }

@@ -75,7 +75,8 @@ Status Interpreter::State::plan(func::FuncOp forward) {
       lastRead[operand] = i;
     if (!isMemoryEffectFree(steps[i].op))
       lastState = i;
-    recurrent = recurrent || recurrentState(steps[i].op);
+    auto attention = dyn_cast<AttentionOp>(steps[i].op);
+    recurrent = recurrent || recurrentState(steps[i].op) || (attention && attention.getRing());
   }
   for (auto [value, step] : lastRead)
     if (value != logits)

@@ -227,8 +227,10 @@ Status referenceMoeExperts(Operation* op, Frame& frame) {
 Status referenceFusedMoe(Operation* op, Frame& frame) {
   auto moe = cast<FusedMoeOp>(op);
   const Array& x = frame.value(moe.getX());
-  CORTIQ_ASSIGN_OR_RETURN(const Array logits,
-                          linear(frame, frame.value(moe.getRouterX()), moe.getRouter(), moe.getRouterBias()));
+  Array logits = frame.value(moe.getRouterX());
+  if (moe.getRouter()) {
+    CORTIQ_ASSIGN_OR_RETURN(logits, linear(frame, logits, moe.getRouter(), moe.getRouterBias()));
+  }
   CORTIQ_ASSIGN_OR_RETURN(const Choice choice,
                           route(op, frame, logits, moe.getBias(), moe.getExpertScales(), moe.getRouting()));
   CORTIQ_ASSIGN_OR_RETURN(Array out, runExperts(frame, moe, x, choice));

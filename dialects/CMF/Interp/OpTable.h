@@ -45,6 +45,8 @@ Status referenceSoftcap(mlir::Operation* op, Frame& frame);
 Status referenceCausalConv(mlir::Operation* op, Frame& frame);
 Status referenceShortConv(mlir::Operation* op, Frame& frame);
 Status referenceGatedDelta(mlir::Operation* op, Frame& frame);
+Status referenceHadamard(mlir::Operation* op, Frame& frame);
+Status referenceResonance(mlir::Operation* op, Frame& frame);
 Status referenceKda(mlir::Operation* op, Frame& frame);
 Status referenceVmfPhase(mlir::Operation* op, Frame& frame);
 // Overlay.cpp

@@ -124,8 +124,8 @@ LogicalResult ExpertOp::verify() {
   SpecAttr spec = getSpec();
   if (spec.hasTile())
     return emitOpError() << "describes a whole matrix: its spec has no tile";
-  if (spec.getResidual() || spec.getBias() != bool(getBiasAttr()))
-    return emitOpError() << "must name a bias exactly when its spec says 'bias', and has no residual";
+  if (spec.getResidual() != bool(getSum()) || spec.getBias() != bool(getBiasAttr()))
+    return emitOpError() << "must name a bias exactly when its spec says 'bias', and a sum when it says 'residual'";
   const BufferType input = bufferOf(getInput());
   if (input.getForm() != spec.getAct() || (getToken() && bufferOf(getToken()).getForm() != spec.getAct()))
     return emitOpError() << "reads activations of another form than the " << stringifyForm(spec.getAct())
@@ -136,7 +136,9 @@ LogicalResult ExpertOp::verify() {
     return failure();
   if (getKernelsAttr().operator bool() != getTailsAttr().operator bool())
     return emitOpError() << "must list kernels and tails together";
-  return checkSameRecords(*this, {getInput(), getOut()});
+  if (failed(checkSameElements(*this, {getSum(), getOut()})))
+    return failure();
+  return checkSameRecords(*this, {getInput(), getSum(), getOut()});
 }
 
 LogicalResult ExpertOp::verifySymbolUses(SymbolTableCollection& tables) {

@@ -222,6 +222,12 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection& tables) {
   return checkKernels(*this, tables, getSpec(), rows, getKernelsAttr(), getTailsAttr());
 }
 
+LogicalResult KvLayerOp::verify() {
+  if (getRing() && getWindow() == 0)
+    return emitOpError("has a 'ring' without a 'window'");
+  return success();
+}
+
 LogicalResult AttentionPrepOp::verify() {
   return checkBuffer(*this, getQ(), getHeads() * getHeadDim(), "q");
 }

@@ -99,21 +99,21 @@ def Kernel_MoeMatmulOp : Kernel_StageMember<"moe_matmul", [SingleBlock, NoTermin
   let hasVerifier = 1;
 }
 
-def Kernel_ExpertOp : Kernel_Op<"expert", [HasParent<"MoeMatmulOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Kernel_ExpertOp : Kernel_Op<"expert", [AttrSizedOperandSegments, HasParent<"MoeMatmulOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "the product of one expert's matrix with its pairs, by generated kernels";
   let description = [{
-    out[p][r] = W[r] . input[p] [+ bias[r]] for the pairs p of this expert. A batch of one token reads `token`, where
+    out[p][r] = W[r] . input[p] [+ bias[r]] [+ sum[p][r]] for the pairs p of this expert. A batch of one token reads `token`, where
     there is one, in place of the pairs' copies. Values may be shorter than the buffers' records: experts differ in width.
     `spec`, `kernels` and `tails` are as in `kernel.call`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight, Arg<Kernel_Buffer, "", [MemRead]>:$input,
       Arg<Optional<Kernel_Buffer>, "", [MemRead]>:$token, OptionalAttr<FlatSymbolRefAttr>:$bias,
-      Arg<Kernel_F32Records, "", [MemWrite]>:$out, Kernel_Spec:$spec,
+      Arg<Optional<Kernel_F32Records>, "", [MemRead]>:$sum, Arg<Kernel_F32Records, "", [MemWrite]>:$out, Kernel_Spec:$spec,
       OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "kernel symbols">>:$kernels,
       OptionalAttr<TypedArrayAttrBase<FlatSymbolRefAttr, "kernel symbols">>:$tails);
   let assemblyFormat = [{
     $weight `(` $input `)` (`token` `(` $token^ `:` qualified(type($token)) `)`)? (`bias` `(` $bias^ `)`)?
-    `->` $out $spec (`kernels` $kernels^)? (`tails` $tails^)? attr-dict
+    (`sum` `(` $sum^ `:` qualified(type($sum)) `)`)? `->` $out $spec (`kernels` $kernels^)? (`tails` $tails^)? attr-dict
     `:` `(` qualified(type($input)) `)` `->` qualified(type($out))
   }];
   let hasVerifier = 1;

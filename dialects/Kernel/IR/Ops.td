@@ -57,7 +57,8 @@ def Kernel_DefineOp : Kernel_TableOp<"define"> {
 def Kernel_KvLayerOp : Kernel_TableOp<"kv_layer"> {
   let summary = "shape of one layer's key/value cache";
   let description = [{
-    `window` positions stay visible, the current one included; 0 = all.
+    `window` positions stay visible, the current one included; 0 = all. A `ring` keeps those, and as many as a batch has, and
+    writes newer positions over older ones.
 
     ```mlir
     kernel.kv_layer @kv0 {kv_heads = 3, k_dim = 64, v_dim = 64, window = 0}
@@ -65,8 +66,9 @@ def Kernel_KvLayerOp : Kernel_TableOp<"kv_layer"> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, ConfinedAttr<I64Attr, [IntPositive]>:$kv_heads,
       ConfinedAttr<I64Attr, [IntPositive]>:$k_dim, ConfinedAttr<I64Attr, [IntPositive]>:$v_dim,
-      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$window);
+      DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$window, UnitAttr:$ring);
   let assemblyFormat = "$sym_name attr-dict";
+  let hasVerifier = 1;
 }
 
 def Kernel_RopeTableOp : Kernel_TableOp<"rope_table"> {
@@ -360,8 +362,10 @@ def Kernel_AddOp : Kernel_StageMember<"add", [AllTypesMatch<["a", "b", "out"]>]>
 }
 
 include "GateOps.td"
+include "HadamardOps.td"
 include "MoeOps.td"
 include "RecurrentOps.td"
+include "ResonanceOps.td"
 include "OpsHeads.td"
 include "Overlay.td"
 

@@ -30,7 +30,7 @@ module attributes {cmf.model = {architecture = "deepseek2"}} {
     %av = cmf.weight "av" : !cmf.weight<192, f32>
     %a = cmf.attention %qr, %kr, %v still(%q) anchors(%ak, %av)
         {layer = 0 : i64, heads = 2 : i64, kv_heads = 2 : i64, head_dim = 32 : i64, v_dim = 32 : i64, scale = 0.125 : f64,
-         window = 4 : i64, group_windows = array<i64: 2, 4>}
+         window = 4 : i64, group_windows = array<i64: 2, 4>, ring}
         : tensor<?x64xf32>, tensor<?x64xf32>, tensor<?x64xf32> still(tensor<?x64xf32>) anchors(!cmf.weight<192, f32>, !cmf.weight<192, f32>)
         -> tensor<?x64xf32>
     %h0 = cmf.weight "h0" : !cmf.weight<32x32, q8_0>

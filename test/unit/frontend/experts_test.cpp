@@ -152,12 +152,5 @@ TEST(Experts, StacksAreCutByExpertAndPart) {
   EXPECT_FALSE(addExpertStack(model, stack, "m", "up_proj.weight", kExperts, kWidth, 0, kWidth, kHidden).ok());
 }
 
-TEST(Experts, LowRankExpertsAreRefusedByName) {
-  Description description;
-  const Status status = checkExpertCodec(description.tensor("some.expert", {8, 8}, formats::CodecId::kBLR));
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("'some.expert' is an expert stored as blr"), std::string::npos) << status.message();
-}
-
 } // namespace
 } // namespace cortiq::compiler

@@ -17,8 +17,9 @@ namespace {
 constexpr uint32_t kVocab = 29;
 constexpr uint32_t kPoison = 28; ///< a token whose keys do not fit an f16 cache
 
-/// Embedding, short convolution, gated delta, attention, head. No norms: values stay as they come.
-Status write_model(const std::string& path) {
+/// Embedding, short convolution, gated delta, attention, head. No norms: values stay as they come. With a window the
+/// cache is a ring, or, for comparison, one that keeps everything.
+Status write_model(const std::string& path, uint32_t window = 0, bool ring = false) {
   constexpr uint64_t kHidden = 24, kKeyHeads = 2, kValueHeads = 4, kDim = 8, kHeads = 2;
   constexpr uint64_t kQkv = (2 * kKeyHeads + kValueHeads) * kDim, kValues = kValueHeads * kDim;
   test::ArtifactBuilder b(/*max_batch=*/12);
@@ -92,6 +93,8 @@ Status write_model(const std::string& path) {
   auto kv = std::make_unique<artifact::KvLayerT>();
   kv->kv_heads = kHeads;
   kv->k_dim = kv->v_dim = kDim;
+  kv->window = window;
+  kv->ring = ring;
   b.program.kv_layers.push_back(std::move(kv));
   artifact::AttentionPrepOpT prep;
   prep.q = q;
@@ -110,7 +113,7 @@ Status write_model(const std::string& path) {
   matmul(attended, {{logits, kVocab}}, kHeads * kDim, /*head=*/true);
   b.program.logits = logits;
   b.manifest.vocab = kVocab;
-  b.manifest.max_context = 200;
+  b.manifest.max_context = 400;
   return b.write(path);
 }
 
@@ -226,6 +229,30 @@ TEST_F(RecurrentSession, AStepThatFailsLeavesTheStateAsItWas) {
   EXPECT_THAT(failed.status().message(), ::testing::HasSubstr("--kv f32"));
   EXPECT_EQ(one->position(), 14u);
   expect_same(run(*one, std::span(tokens).subspan(14)), std::span(want).subspan(14 * kVocab), "after the failure");
+}
+
+TEST_F(RecurrentSession, GoesBackWithARingBesideItsStates) {
+  std::shared_ptr<const Model> models[2];
+  for (const bool ring : {false, true}) {
+    const std::string path = folder_.file(ring ? "ring.cqa" : "all.cqa");
+    ASSERT_TRUE(write_model(path, 30, ring).ok());
+    auto model = Model::load(path);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    models[ring] = *model;
+  }
+  const auto tokens = text(320), other = text(30, 1);
+  for (const size_t chunk : {320u, 7u, 1u})
+    for (const uint64_t back : {319u, 300u, 200u, 20u, 0u}) {
+      std::vector<float> got[2];
+      for (const bool ring : {false, true}) {
+        model_ = models[ring];
+        auto one = session(2);
+        run(*one, tokens, chunk);
+        one->rewind(back);
+        got[ring] = run(*one, other, 11);
+      }
+      expect_same(got[1], got[0], "back to " + std::to_string(back) + " after chunks of " + std::to_string(chunk));
+    }
 }
 
 TEST_F(RecurrentSession, ResetForgetsEverything) {
