@@ -73,6 +73,11 @@ private:
                                                                      : "arch.attention_heads_per_layer") +
                        " has " + std::to_string((*list)->size()) + " entries for " + std::to_string(arch_.num_layers) +
                        " layers");
+    for (const auto& [name, present] : {std::pair("arch.kv_heads_per_layer", arch_.kv_heads_per_layer.has_value()),
+                                        std::pair("arch.v_head_dim", arch_.v_head_dim.has_value())})
+      if (present && (arch_.global_head_dim || arch_.mla))
+        return invalid(std::string(name) + " does not go together with " +
+                       (arch_.mla ? "arch.mla" : "arch.global_head_dim"));
     return {};
   }
 
@@ -319,6 +324,9 @@ private:
       model_.ropes.push_back({});
     }
     CORTIQ_ASSIGN_OR_RETURN(layer.outputScale, layerScalar(name("layer_scalar")));
+    if (arch_.layer_type(i) == CmfLayerType::kBoundedAttention || hasCmfLinearMixer(file_, i) ||
+        hasCmfLatentAttention(file_, i))
+      CORTIQ_RETURN_IF_ERROR(refuseSinks(i));
     if (hasCmfLinearMixer(file_, i))
       CORTIQ_RETURN_IF_ERROR(describeCmfLinearMixer(file_, i, layer, model_));
     else if (hasCmfLatentAttention(file_, i))
@@ -407,8 +415,21 @@ private:
     return matrix(name, channels ? layer.heads * layer.headDim : layer.heads, model_.hidden);
   }
 
+  static constexpr const char* kSinks[] = {"self_attn.sinks", "self_attn.attention_sink_bias",
+                                           "self_attn.softmax_offset"};
+
+  // Only full and sliding attention have logits without values.
+  Status refuseSinks(int64_t i) const {
+    for (const char* suffix : kSinks)
+      if (file_.find(layerName(i, suffix)))
+        return invalid("tensor " + formats::quote(layerName(i, suffix)) + " holds sinks, which a layer of type " +
+                       std::string(formats::cmf_layer_type_name(arch_.layer_type(i))) +
+                       (hasCmfLatentAttention(file_, i) ? " with latent attention" : "") + " does not have");
+    return {};
+  }
+
   Status describeSinks(int64_t i, int64_t heads) {
-    for (const char* suffix : {"self_attn.sinks", "self_attn.attention_sink_bias", "self_attn.softmax_offset"}) {
+    for (const char* suffix : kSinks) {
       const Tensor* tensor = file_.find(layerName(i, suffix));
       if (!tensor)
         continue;
