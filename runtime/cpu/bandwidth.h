@@ -26,7 +26,7 @@ enum class ReadSource {
 /// cache and at least 1 GiB, as far as memory allows. Threads are bound to processors while it runs. A mapping is of a
 /// temporary file in `folder`, which is gone afterwards.
 ReadRate measure_read_rate(unsigned threads, ReadSource source = ReadSource::kMemory, uint64_t bytes = 0,
-                           unsigned passes = 5, const char* folder = nullptr);
+                           unsigned passes = 9, const char* folder = nullptr);
 
 /// The best rate of reading memory.
 double measure_read_bandwidth(unsigned threads);

@@ -49,8 +49,8 @@ struct CommandLine {
 
 void declare(CLI::App& app, CommandLine& line) {
   app.add_option(
-      "FILE", line.model.file,
-      "an artifact: measure prefill and decode; with --perplexity a model too, which is then compiled first");
+      "FILE", line.model.files,
+      "artifacts: measure prefill and decode of each; with --perplexity one, or a model, which is then compiled first");
   app.add_option("--prefill", line.model.prefill, "tokens of the prompt")
       ->check(whole_number(0, kMostTokens))
       ->capture_default_str();
@@ -167,13 +167,13 @@ cortiq::StatusOr<unsigned> one_count(const std::string& text, const char* mode) 
 }
 
 Status run_quality(const CLI::App& app, CommandLine& line) {
-  if (line.model.file.empty())
-    return cortiq::invalid("--perplexity needs a FILE, an artifact or a model; see --help");
+  if (line.model.files.size() != 1)
+    return cortiq::invalid("--perplexity needs one FILE, an artifact or a model; see --help");
   CORTIQ_RETURN_IF_ERROR(
       refuse(app, "--perplexity",
              {"--gemv", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--fill",
               "--memory", "--profile", "--trace", "--roofline", "--shape", "--weights", "--x", "-o"}));
-  line.quality.file = line.model.file;
+  line.quality.file = line.model.files[0];
   line.quality.numerics = line.numerics;
   line.quality.target = line.target;
   line.quality.kv = line.model.kv;
@@ -228,7 +228,7 @@ Status run(CLI::App& app, CommandLine& line) {
   if (line.bandwidth || line.machine)
     return run_machine(app, line);
   const bool synthetic = app.count("--synthetic") != 0;
-  if (line.model.file.empty() && !synthetic)
+  if (line.model.files.empty() && !synthetic)
     return cortiq::invalid("it needs a FILE, --synthetic, --machine, --gemv or --bandwidth; see --help");
   CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring a model's speed", {"--shape", "--weights", "--x"}));
   if (line.model.prefill == 0 && line.model.decode == 0)
@@ -239,7 +239,7 @@ Status run(CLI::App& app, CommandLine& line) {
     line.model.fill_seed = line.seed;
   if (!synthetic) {
     CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring an artifact's speed", {"--numerics", "--target", "-o"}));
-    return cortiq::bench::bench_model(line.model);
+    return cortiq::bench::bench_models(line.model);
   }
   CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE"}));
   if (!line.output.empty())

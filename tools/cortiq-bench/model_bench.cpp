@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <vector>
@@ -177,14 +178,52 @@ void print_run(const ModelBenchOptions& options, const Run& run, const Json& out
       print_profile(phase, run.ceilings);
 }
 
-} // namespace
+/// The ceilings of each number of threads, measured when they are first asked for: after a model, whose peak memory
+/// they would hide.
+class CeilingsByThreads {
+public:
+  explicit CeilingsByThreads(Extent extent) : extent_(extent) {}
+  const Ceilings& of(unsigned threads) {
+    const auto [place, is_new] = known_.try_emplace(threads);
+    if (is_new)
+      place->second = measure_ceilings(threads, extent_);
+    return place->second;
+  }
 
-Status bench_model(const ModelBenchOptions& options) {
+private:
+  Extent extent_;
+  std::map<unsigned, Ceilings> known_;
+};
+
+void print_model(const ModelBenchOptions& options, const std::vector<Run>& runs, const Json& out) {
+  const Json& rows = runs.size() == 1 ? Json::array({out}) : out["runs"];
+  for (size_t i = 0; i < runs.size(); ++i) {
+    std::printf("%s, %s, %s, cache %s, %u threads, load %.1f ms, peak memory %.1f MB\n",
+                out["model"].get_ref<const std::string&>().c_str(), out["target"].get_ref<const std::string&>().c_str(),
+                out["numerics"].get_ref<const std::string&>().c_str(), runs[i].kv.c_str(), runs[i].threads,
+                out["load_ms"].get<double>(), out["peak_mb"].get<double>());
+    print_run(options, runs[i], rows[i]);
+  }
+  std::fflush(stdout);
+}
+
+Status write_pictures(const ModelBenchOptions& options, const runtime::ModelInfo& info, const Run& run) {
+  if (!options.trace.empty())
+    CORTIQ_RETURN_IF_ERROR(write_trace(options.trace, run.phases));
+  if (options.roofline.empty())
+    return {};
+  const std::string title = info.name + ", " + info.target + ", " + std::to_string(run.threads) + " threads";
+  return write_roofline(options.roofline, title, run.phases, run.ceilings);
+}
+
+/// One artifact; with `pictures` it is the one to draw.
+StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& file, bool pictures,
+                           CeilingsByThreads& ceilings) {
   runtime::LoadOptions load;
   load.fill_seed = options.fill_seed;
   load.memory = options.memory;
   const auto load_start = std::chrono::steady_clock::now();
-  CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(options.file, load));
+  CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(file, load));
   const runtime::ModelInfo& info = model->info();
   std::vector<Run> runs;
   double load_seconds = 0;
@@ -193,50 +232,49 @@ Status bench_model(const ModelBenchOptions& options) {
     if (runs.empty())
       load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
     CORTIQ_ASSIGN_OR_RETURN(Run run, measure(options, info, *session));
-    if (options.threads.size() > 1 && !options.json)
-      std::fprintf(stderr, "%u threads: prefill %.1f, decode %.1f tokens/s\n", run.threads,
-                   static_cast<double>(options.prefill) / run.prefill.wall,
-                   static_cast<double>(options.decode) / run.decode.wall);
     runs.push_back(std::move(run));
   }
   CORTIQ_ASSIGN_OR_RETURN(const double token_bytes, bytes_a_token(options, model));
-  const double peak = peak_megabytes(); // before the measurements below take their own memory
-  const bool units = options.profile || !options.roofline.empty();
-  for (Run& run : runs)
-    run.ceilings = measure_ceilings(run.threads, units ? Extent::kMemoryAndUnits : Extent::kMemory);
-
   Json out = {{"model", info.name},
               {"target", info.target},
               {"numerics", info.exact ? "exact" : "fast"},
               {"load_ms", load_seconds * 1e3},
-              {"peak_mb", peak}};
-  std::vector<Json> rows;
-  for (const Run& run : runs)
+              {"peak_mb", peak_megabytes()}};
+  Json rows = Json::array();
+  for (Run& run : runs) {
+    run.ceilings = ceilings.of(run.threads);
     rows.push_back(run_json(options, info, token_bytes, run));
+  }
   if (rows.size() == 1)
     out.update(rows[0]);
   else
-    out["runs"] = rows;
-  if (options.json)
-    std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  for (size_t i = 0; i < runs.size() && !options.json; ++i) {
-    std::printf("%s, %s, %s, cache %s, %u threads, load %.1f ms, peak memory %.1f MB\n", info.name.c_str(),
-                info.target.c_str(), info.exact ? "exact" : "fast", runs[i].kv.c_str(), runs[i].threads,
-                load_seconds * 1e3, peak);
-    print_run(options, runs[i], rows[i]);
-  }
-  if (!options.trace.empty())
-    CORTIQ_RETURN_IF_ERROR(write_trace(options.trace, runs[0].phases));
-  if (!options.roofline.empty()) {
-    const std::string title = info.name + ", " + info.target + ", " + std::to_string(runs[0].threads) + " threads";
-    CORTIQ_RETURN_IF_ERROR(write_roofline(options.roofline, title, runs[0].phases, runs[0].ceilings));
-  }
-  std::fputs(runs[0].report.c_str(), stderr);
+    out["runs"] = std::move(rows);
+  if (!options.json)
+    print_model(options, runs, out);
+  if (pictures)
+    CORTIQ_RETURN_IF_ERROR(write_pictures(options, info, runs.front()));
+  std::fputs(runs.front().report.c_str(), stderr);
   for (const Run& run : runs)
-    if (options.verbose)
-      for (const PhaseProfile& phase : run.phases)
-        for (const std::string& line : runtime::describe(phase.profile, run.ceilings.memory.best))
-          std::fprintf(stderr, "%s: %s\n", phase.phase.c_str(), line.c_str());
+    for (const PhaseProfile& phase : options.verbose ? run.phases : std::vector<PhaseProfile>())
+      for (const std::string& line : runtime::describe(phase.profile, run.ceilings.memory.best))
+        std::fprintf(stderr, "%s: %s\n", phase.phase.c_str(), line.c_str());
+  return out;
+}
+
+} // namespace
+
+Status bench_models(const ModelBenchOptions& options) {
+  const bool units = options.profile || !options.roofline.empty();
+  CeilingsByThreads ceilings(units ? Extent::kMemoryAndUnits : Extent::kMemory);
+  Json models = Json::array();
+  for (const std::string& file : options.files) {
+    CORTIQ_ASSIGN_OR_RETURN(Json model, bench_model(options, file, models.empty(), ceilings));
+    models.push_back(std::move(model));
+  }
+  if (options.json) {
+    const Json out = models.size() == 1 ? models[0] : Json{{"models", models}};
+    std::printf("%s\n", out.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
   return {};
 }
 

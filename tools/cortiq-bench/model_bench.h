@@ -12,7 +12,7 @@
 namespace cortiq::bench {
 
 struct ModelBenchOptions {
-  std::string file;
+  std::vector<std::string> files;
   uint64_t prefill = 512;        ///< tokens of the prompt
   uint64_t decode = 64;          ///< tokens generated after it
   std::vector<unsigned> threads; ///< each is measured in turn
@@ -23,10 +23,10 @@ struct ModelBenchOptions {
   bool json = false;
   bool verbose = false;
   bool profile = false;
-  std::string trace, roofline; ///< files to write; the first number of threads
+  std::string trace, roofline; ///< files to write; of the first artifact on the first number of threads
 };
 
-/// Measures prefill and decode of an artifact and prints them beside the machine's read bandwidth.
-Status bench_model(const ModelBenchOptions& options);
+/// Measures prefill and decode of each artifact and prints them beside the machine's read bandwidth.
+Status bench_models(const ModelBenchOptions& options);
 
 } // namespace cortiq::bench

@@ -69,10 +69,10 @@ Status bench_synthetic(const SyntheticBenchOptions& options) {
   if (!options.output.empty())
     return compile(options, spec, folder.path(), options.output);
   ModelBenchOptions model = options.model;
-  model.file = folder.path() + "/model.cqa";
+  model.files = {folder.path() + "/model.cqa"};
   model.fill_seed = spec.seed;
-  CORTIQ_RETURN_IF_ERROR(compile(options, spec, folder.path(), model.file));
-  return bench_model(model);
+  CORTIQ_RETURN_IF_ERROR(compile(options, spec, folder.path(), model.files[0]));
+  return bench_models(model);
 }
 
 } // namespace cortiq::bench

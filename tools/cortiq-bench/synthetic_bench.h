@@ -13,7 +13,7 @@ struct SyntheticBenchOptions {
   std::string spec;   ///< see parse_synthetic()
   std::string output; ///< .cqa: an artifact without weights; .gguf, .cmf: a model with random weights; empty = measure
   std::string numerics, target;
-  ModelBenchOptions model; ///< how to measure; file is not used
+  ModelBenchOptions model; ///< how to measure; files are not used
 };
 
 Status bench_synthetic(const SyntheticBenchOptions& options);
