@@ -1,6 +1,7 @@
 #include "runtime/executor/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "runtime/cpu/limits.h"
@@ -12,16 +13,18 @@ namespace {
 
 constexpr uint64_t kStageBits = 18;
 constexpr uint64_t kStageMask = (uint64_t{1} << kStageBits) - 1;
-constexpr uint64_t kItemBits = 32;
-constexpr uint64_t kItemMask = (uint64_t{1} << kItemBits) - 1;
-// Pauses before a worker parks. A pause is 10 to 50 ns, so this covers a stage's imbalance; between steps it is
-// multiplied to cover the sampling of a token. More workers than CPUs: the others need the core, park at once.
-constexpr unsigned kSpins = 4000;
-constexpr unsigned kSpinsOversubscribed = 16;
-constexpr uint64_t kCounterBytes = 64;
-constexpr unsigned kIdleFactor = 4;
-// Blocks a worker takes of a stage, so that a late or slow worker leaves its share to the others.
+constexpr uint64_t kTagBits = 32;
+constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
+// How long a worker waits for the others before it parks: longer than the imbalance of a stage, shorter than the time
+// slice of another process, so that a core that waits for a worker whose core was taken away soon is free for it.
+// Between steps it covers the sampling of a token.
+constexpr uint64_t kSpinNanoseconds = 50'000;
+constexpr uint64_t kIdleFactor = 4;
+// More workers than CPUs: the others need the core.
+constexpr uint64_t kSpinsOversubscribed = 16;
+// Blocks a worker's share is taken in, so that a late or slow worker leaves most of it to the others.
 constexpr uint64_t kBlocksPerWorker = 4;
+constexpr uint64_t kCounterBytes = 64;
 
 uint64_t stage_of(uint64_t phase) {
   return phase & kStageMask;
@@ -31,6 +34,25 @@ uint64_t step_of(uint64_t phase) {
 }
 uint64_t make_phase(uint64_t step, uint64_t stage) {
   return step << kStageBits | stage;
+}
+
+/// Tells the stages of all steps apart: a worker would have to miss 2^32 of them to take one for another.
+uint64_t tag_of(uint64_t phase, uint64_t stages) {
+  return (step_of(phase) * stages + stage_of(phase)) & kTagMask;
+}
+
+/// Pauses that take `nanoseconds`. A pause is 5 to 50 ns, as the processor has it.
+uint64_t pauses_in(uint64_t nanoseconds) {
+  constexpr uint64_t kPauses = 512;
+  uint64_t best = UINT64_MAX; // of three: interruptions only add
+  for (int i = 0; i < 3; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    for (uint64_t k = 0; k < kPauses; ++k)
+      spin_pause();
+    const auto took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, static_cast<uint64_t>(std::chrono::nanoseconds(took).count()));
+  }
+  return std::max<uint64_t>(kSpinsOversubscribed, nanoseconds * kPauses / std::max<uint64_t>(1, best));
 }
 
 /// Calls `use` with every call of `stage` that runs under `overlay`.
@@ -58,10 +80,11 @@ bool skipped(const Call& call, const OverlayState* overlay) {
 } // namespace
 
 Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile)
-    : program_(program), cursors_(new Cursor[program.stages.size()]), phase_(program.stages.size()),
+    : program_(program), cursors_(new Cursor[std::max(1u, threads)]),
+      items_(new std::atomic<uint64_t>[program.stages.size()]()), phase_(program.stages.size()),
       profiler_(profile ? std::make_unique<Profiler>(program, std::max(1u, threads)) : nullptr) {
   threads = std::max(1u, threads);
-  spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : kSpins;
+  spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : threads > 1 ? pauses_in(kSpinNanoseconds) : 0;
   scratch_each_ = (program.scratch_bytes + 127) / 64 * 64;
   scratch_.reset(new uint8_t[scratch_each_ * threads + 64]());
   scratch_base_ = scratch_.get() + (64 - reinterpret_cast<uintptr_t>(scratch_.get()) % 64) % 64;
@@ -126,7 +149,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   stages_.clear();
   for (const Stage& stage : program_.stages) {
     const StepShape shape = stage.head ? StepShape{head_first, head_count, threads()} : StepShape{0, count, threads()};
-    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, 1, false};
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false};
     SharedNeeds given;
     for_active_calls(stage, overlay, [&](const Call& call) {
       calls_.push_back({&call, shape, 0});
@@ -139,8 +162,8 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
       plan.by_position = plan.by_position || call.by_position();
       ++plan.calls;
     });
-    count_items(plan, context.position);
     stages_.push_back(plan);
+    count_items(stages_.back(), context.position);
   }
 }
 
@@ -151,7 +174,8 @@ void Executor::count_items(StagePlan& stage, uint64_t position) {
     calls_[i].first_item = stage.items;
     stage.items += calls_[i].shape.count == 0 ? 0 : calls_[i].call->items(calls_[i].shape);
   }
-  stage.block = std::max<uint64_t>(1, stage.items / (kBlocksPerWorker * threads()));
+  // Whoever sees it also sees that the phases of the plan before are over.
+  items_[static_cast<size_t>(&stage - stages_.data())].store(stage.items, std::memory_order_release);
 }
 
 void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
@@ -179,24 +203,11 @@ void Executor::run() {
     return;
   }
   const uint64_t step = step_of(phase_.load(std::memory_order_relaxed)) + 1;
-  open_cursors(step);
   if (profiler_)
     profiler_->begin_stages();
   const uint64_t phase = make_phase(step, run_serial_stages(0, 0));
   publish(phase);
   run_stages(phase, 0);
-}
-
-void Executor::open_cursors(uint64_t step) {
-  for (size_t i = 0; i < stages_.size(); ++i) {
-    Cursor& cursor = cursors_[i];
-    // Closed first: a worker of an earlier step that sees the new number of items must not see the old cursor.
-    cursor.next.store(step << kItemBits | kItemMask, std::memory_order_relaxed);
-    cursor.items.store(stages_[i].items, std::memory_order_release);
-    cursor.block.store(stages_[i].block, std::memory_order_relaxed);
-    cursor.finished.store(0, std::memory_order_relaxed);
-    cursor.next.store(step << kItemBits, std::memory_order_release);
-  }
 }
 
 void Executor::worker(unsigned index) {
@@ -226,22 +237,42 @@ void Executor::run_stages(uint64_t phase, unsigned worker) {
 }
 
 bool Executor::take_items(uint64_t phase, unsigned worker) {
-  Cursor& cursor = cursors_[stage_of(phase)];
-  uint64_t next = cursor.next.load(std::memory_order_acquire);
-  while (true) {
-    const uint64_t items = cursor.items.load(std::memory_order_acquire);
-    const uint64_t block = cursor.block.load(std::memory_order_relaxed);
-    if (next >> kItemBits != (step_of(phase) & kItemMask) || (next & kItemMask) >= items)
-      return false;
-    const uint64_t begin = next & kItemMask;
-    const uint64_t count = std::min(block, items - begin);
-    if (!cursor.next.compare_exchange_weak(next, next + count, std::memory_order_acquire, std::memory_order_acquire))
-      continue;
-    // From here on the step cannot end without this worker: its plan may be read.
-    run_items(stages_[stage_of(phase)], begin, begin + count, worker);
-    if (cursor.finished.fetch_add(count, std::memory_order_acq_rel) + count == items)
+  // Reported share by share: nobody waits for a worker that only looks for more.
+  for (unsigned i = 0; i < threads(); ++i) {
+    const unsigned owner = (worker + i) % threads();
+    uint64_t done = 0, items = 0;
+    while (const std::optional<Block> block = take_block(phase, owner)) {
+      // Until it reports them the step cannot end: the plan may be read.
+      const StagePlan& stage = stages_[stage_of(phase)];
+      run_items(stage, block->begin, block->end, worker);
+      done += block->end - block->begin;
+      items = stage.items;
+    }
+    if (done != 0 && finished_.fetch_add(done, std::memory_order_acq_rel) + done == items)
       return true;
-    next = cursor.next.load(std::memory_order_acquire);
+  }
+  return false;
+}
+
+std::optional<Executor::Block> Executor::take_block(uint64_t phase, unsigned owner) {
+  const uint64_t tag = tag_of(phase, program_.stages.size() + 1);
+  std::atomic<uint64_t>& cursor = cursors_[owner].taken;
+  uint64_t seen = cursor.load(std::memory_order_acquire);
+  while (true) {
+    const uint64_t items = items_[stage_of(phase)].load(std::memory_order_acquire);
+    // While the phase lasts, the items are its own, and a cursor under another tag is of a stage before it: a phase
+    // ends only after every share was taken under its tag, and the exchange below fails then.
+    if (phase_.load(std::memory_order_acquire) != phase)
+      return std::nullopt;
+    const uint64_t first = items * owner / threads(), last = items * (owner + 1) / threads();
+    const uint64_t taken = seen >> kTagBits == tag ? seen & kTagMask : 0;
+    if (first + taken >= last)
+      return std::nullopt;
+    const uint64_t share = last - first;
+    const uint64_t count = std::min(share - taken, std::max<uint64_t>(1, share / kBlocksPerWorker));
+    if (cursor.compare_exchange_weak(seen, tag << kTagBits | (taken + count), std::memory_order_acq_rel,
+                                     std::memory_order_acquire))
+      return Block{first + taken, first + taken + count};
   }
 }
 
@@ -255,13 +286,14 @@ uint64_t Executor::run_serial_stages(uint64_t stage, unsigned worker) {
 }
 
 void Executor::publish(uint64_t phase) {
+  finished_.store(0, std::memory_order_relaxed); // everybody has reported
   phase_.store(phase, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) != 0)
     futex_wake_all(phase_);
 }
 
-uint64_t Executor::wait_for_change(uint64_t phase, unsigned spins) {
-  for (unsigned i = 0; i < spins; ++i) {
+uint64_t Executor::wait_for_change(uint64_t phase, uint64_t spins) {
+  for (uint64_t i = 0; i < spins; ++i) {
     if (const uint64_t now = phase_.load(std::memory_order_acquire); now != phase)
       return now;
     spin_pause();

@@ -2,15 +2,17 @@
 
 // Walks a resolved program with a persistent pool of workers.
 //
-// A step is one parallel region: all workers go through the stages together. A stage's work items are taken from an
-// atomic cursor in blocks; the barrier behind it counts finished items, not workers, so that a worker whose core was
-// taken away holds nobody up unless it holds an item. Who finishes the last item runs the stages that follow while they
-// have a single item (small operations between matrix work cost no barrier of their own), then opens the next stage.
-// Waiting is spinning at first and parking in the kernel when it is long.
+// A step is one parallel region: all workers go through the stages together. Each worker has its share of a stage's
+// items, taken in blocks from a cursor of its own; who is done with the own share takes from the others', so that a
+// worker whose core was taken away holds nobody up unless it holds a block. The barrier counts finished items, not
+// workers. Who finishes the last item runs the stages that follow while they have a single item (small operations
+// between matrix work cost no barrier of their own), then opens the next stage. Waiting is spinning at first and
+// parking in the kernel when it is long.
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -50,33 +52,33 @@ private:
   struct StagePlan {
     uint32_t first_call, calls;
     uint64_t items;
-    uint64_t block;   ///< items taken at a time
     bool by_position; ///< a call's number of items changes with the position
   };
-  /// Where a stage stands. A worker that was away may still look at the cursors of an earlier step: `next` carries the
-  /// step's number in its upper half, so that it takes nothing.
+  /// Where a worker's share of the stage stands: the stage's tag in the upper half, items taken in the lower. Nobody
+  /// resets it: under another tag the share is whole.
   struct alignas(64) Cursor {
-    std::atomic<uint64_t> next{0};
-    std::atomic<uint64_t> items{0};
-    std::atomic<uint64_t> block{1};
-    alignas(64) std::atomic<uint64_t> finished{0};
+    std::atomic<uint64_t> taken{0};
+  };
+  struct Block {
+    uint64_t begin, end;
   };
 
   void plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
   void count_items(StagePlan& stage, uint64_t position);
   void run();
   void worker(unsigned index);
-  void open_cursors(uint64_t step);
-  uint64_t wait_for_change(uint64_t phase, unsigned spins);
+  uint64_t wait_for_change(uint64_t phase, uint64_t spins);
   void publish(uint64_t phase);
   uint64_t run_serial_stages(uint64_t stage, unsigned worker);
   void run_stages(uint64_t phase, unsigned worker);
   /// Takes and runs blocks of the stage while there are some; true for the worker that finished the stage.
   bool take_items(uint64_t phase, unsigned worker);
+  /// Takes a block of `owner`'s share; none when it has no more, or when `phase` is over.
+  std::optional<Block> take_block(uint64_t phase, unsigned owner);
   void run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker);
 
   const ResolvedProgram& program_;
-  unsigned spins_;
+  uint64_t spins_; ///< pauses before a worker parks
   uint64_t scratch_each_ = 0;
   std::unique_ptr<uint8_t[]> scratch_;
   uint8_t* scratch_base_ = nullptr;
@@ -88,11 +90,13 @@ private:
   std::vector<StagePlan> stages_;
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
   uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_position_ = 0;
-  std::unique_ptr<Cursor[]> cursors_;
+  std::unique_ptr<Cursor[]> cursors_;              ///< by worker
+  std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late
   const StepContext* context_ = nullptr;
 
   // High bits: step number; low bits: the stage being run, or the number of stages when the step is done.
   alignas(64) std::atomic<uint64_t> phase_;
+  alignas(64) std::atomic<uint64_t> finished_{0}; ///< items of the stage
   alignas(64) std::atomic<uint32_t> parked_{0};
   std::atomic<bool> stop_{false};
 

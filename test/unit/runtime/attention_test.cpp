@@ -205,7 +205,7 @@ TEST_P(Attention, GivesTheSameBitsHoweverItIsCut) {
 TEST_P(Attention, CutsALongContextByPositions) {
   if (GetParam().window != 0)
     GTEST_SKIP() << "a window is short";
-  const StepShape here{0, 1, 16, 1000, {nullptr, nullptr, UINT64_MAX}},
+  const StepShape here{0, 1, 16, 4000, {nullptr, nullptr, UINT64_MAX}},
       begin{0, 1, 16, 100, {nullptr, nullptr, UINT64_MAX}};
   EXPECT_GE(call_->items(here), 4 * std::min<uint64_t>(call_->items(begin), GetParam().kv_heads));
   EXPECT_TRUE(call_->by_position());
