@@ -345,13 +345,14 @@ class SpecDecoder:
             mixed = mixer(self.norm(h, p + "input_layernorm"), v, p + "self_attn.")
             if sandwich:
                 mixed = self.norm(mixed, p + "post_attention_layernorm")
-            h = [x + y for x, y in zip(h, mixed)]
+            residual = a.get("x_residual", 1.0)
+            h = [x + residual * y for x, y in zip(h, mixed)]
             block = self.routed if p + "mlp.experts.0.gate_proj.weight" in self.t else self.dense
             f = block(self.norm(h, p + ("pre_feedforward_layernorm" if sandwich else "post_attention_layernorm")), v % count, p + "mlp.")
             if sandwich:
                 f = self.norm(f, p + "post_feedforward_layernorm")
             scalar = self.t.get(p + "layer_scalar", [1.0])[0]
-            h = [(x + y) * scalar for x, y in zip(h, f)]
+            h = [(x + residual * y) * scalar for x, y in zip(h, f)]
             if a.get("loop_final_norm") and (v + 1) % count == 0 and v + 1 < self.layers:
                 h = self.norm(h, "model.norm")
         self.position += 1

@@ -403,7 +403,7 @@ GGUF_NAMES = {
     "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm", "self_attn.q_a_proj": "attn_q_a", "self_attn.q_a_layernorm": "attn_q_a_norm",
     "self_attn.q_b_proj": "attn_q_b", "self_attn.kv_a_proj_with_mqa": "attn_kv_a_mqa", "self_attn.kv_a_layernorm": "attn_kv_a_norm",
-    "self_attn.kv_b_proj": "attn_kv_b", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
+    "self_attn.kv_b_proj": "attn_kv_b", "mlp.gate": "ffn_gate_inp", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
 }
 
 
@@ -425,6 +425,7 @@ class GgufFamily(Family):
         self.fused = {}   # file's word -> the words whose rows it holds
         self.extra = {}   # whole name -> values of a vector
         self.flags = ()   # how the file is compiled and run
+        self.stacks = {}  # layer's prefix -> number of experts
 
     def write(self, path):
         a, arch = self.architecture + ".", self.arch
@@ -442,6 +443,12 @@ class GgufFamily(Family):
                 both = sum((tensors.pop(f"{p}{word}.weight") for word in words), [])
                 flat = [v for row in both for v in row]
                 rows.append((f"blk.{p.split('.')[2]}.{fused}.weight", F32, (len(both), HIDDEN), struct.pack(f"<{len(flat)}f", *flat)))
+        for p, count in self.stacks.items():
+            for role in ("gate", "up", "down"):
+                matrices = [tensors.pop(f"{p}mlp.experts.{e}.{role}_proj.weight") for e in range(count)]
+                flat = [v for matrix in matrices for row in matrix for v in row]
+                rows.append((f"blk.{p.split('.')[2]}.ffn_{role}_exps.weight", F32, (count, len(matrices[0]), len(matrices[0][0])),
+                             struct.pack(f"<{len(flat)}f", *flat)))
         for name, value in tensors.items():
             head, _, kind = name.rpartition(".")
             prefix = ""
@@ -453,6 +460,11 @@ class GgufFamily(Family):
             flat = [v for row in value for v in row] if isinstance(value[0], list) else value
             rows.append((f"{prefix}{self.names[head]}.{kind}", F32, self.shapes[name][0], struct.pack(f"<{len(flat)}f", *flat)))
         write_gguf(path, metadata, rows)
+
+    def experts(self, normalized):
+        experts(self, norm_topk_prob=normalized)
+        self.keys.update({"expert_count": EXPERTS, "expert_used_count": 2, "expert_feed_forward_length": 16})
+        self.stacks = {p: EXPERTS for p in self.each_layer()}
 
     def neighbouring_pairs(self):
         for word in ("q", "k"):
@@ -526,6 +538,37 @@ def deepseek2(f):
                    "expert_shared_count": 0})
 
 
+def granitemoe(f):
+    f.experts(normalized=True)
+    f.neighbouring_pairs()
+    f.keys.update({"embedding_scale": 3.0, "residual_scale": 0.5, "logit_scale": 4.0, "attention.scale": 0.2})
+    f.arch.update(embed_multiplier=3.0, x_residual=0.5, logit_multiplier=0.25, x_scale=0.2)
+
+
+def olmoe(f):
+    f.experts(normalized=False)
+    f.arch["x_whole_norms"] = True
+    for p in f.each_layer():
+        f.vector(p + "self_attn.q_norm.weight", HEADS * HEAD)
+        f.vector(p + "self_attn.k_norm.weight", KV * HEAD)
+
+
+def qwen2vl(f):
+    seed_oss(f)
+    f.names["post_attention_layernorm"] = "ffn_norm"
+    f.keys["rope.dimension_sections"] = [2, 3, 3, 0]
+
+
+def qwen3vl(f):
+    f.head_norms()
+    f.keys["rope.dimension_sections"] = [2, 3, 3, 0]
+
+
+def qwen3vlmoe(f):
+    qwen3vl(f)
+    f.experts(normalized=True)
+
+
 def phi3(f, context, factors):
     """Two sets of frequency factors: which one applies is a matter of the context that is asked for."""
     f.fused.update({"attn_qkv": [f"self_attn.{w}_proj" for w in "qkv"], "ffn_up": ["mlp.gate_proj", "mlp.up_proj"]})
@@ -543,7 +586,8 @@ def phi3_long(f):
     phi3(f, 24, "long")
 
 
-GGUF_FAMILIES = {f.__name__: f for f in (mistral3, smollm3, exaone4, seed_oss, gemma, hunyuan_dense, internlm2, deepseek2, phi3_short, phi3_long)}
+GGUF_FAMILIES = {f.__name__: f for f in (mistral3, smollm3, exaone4, seed_oss, gemma, hunyuan_dense, internlm2, deepseek2, granitemoe, olmoe, qwen2vl, qwen3vl,
+                                         qwen3vlmoe, phi3_short, phi3_long)}
 
 
 def gguf_family(name):

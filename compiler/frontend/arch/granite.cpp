@@ -1,15 +1,15 @@
 // granite: scales on the embedding, on what each block adds, on the scores and on the logits. A file may switch
 // rotation off.
 
+#include "compiler/frontend/arch/granite.h"
+
 #include "compiler/frontend/arch/Architecture.h"
 
 namespace cortiq::compiler {
 
-namespace {
-
-Status describe(GgufReader& reader) {
+Status describeGranite(GgufReader& reader, std::optional<ExpertTraits> experts) {
   CORTIQ_RETURN_IF_ERROR(reader.describeDecoder(
-      {.pairing = RopePairing::kNeighbours, .scales = true, .logitScale = LogitScale::kDivides}));
+      {.pairing = RopePairing::kNeighbours, .scales = true, .logitScale = LogitScale::kDivides, .experts = experts}));
   CORTIQ_ASSIGN_OR_RETURN(const bool rotates,
                           reader.file().get_bool_or(reader.architecture() + ".rope.scaling.finetuned", true));
   if (!rotates)
@@ -18,8 +18,6 @@ Status describe(GgufReader& reader) {
   return {};
 }
 
-} // namespace
-
-const Architecture kGranite = {"granite", describe};
+const Architecture kGranite = {"granite", [](GgufReader& reader) { return describeGranite(reader, std::nullopt); }};
 
 } // namespace cortiq::compiler
