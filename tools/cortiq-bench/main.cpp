@@ -72,6 +72,7 @@ void declare(CLI::App& app, CommandLine& line) {
       ->type_name("SIZE");
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
+  app.add_flag("--no-machine", line.model.no_machine, "do not measure how fast the machine reads beside a model");
   app.add_flag("--json", line.model.json, "print one JSON object");
   app.add_flag("--verbose", line.model.verbose, "print one line a kernel on stderr");
 
@@ -172,7 +173,7 @@ Status run_quality(const CLI::App& app, CommandLine& line) {
   CORTIQ_RETURN_IF_ERROR(
       refuse(app, "--perplexity",
              {"--gemv", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--fill",
-              "--memory", "--profile", "--trace", "--roofline", "--shape", "--weights", "--x", "-o"}));
+              "--memory", "--no-machine", "--profile", "--trace", "--roofline", "--shape", "--weights", "--x", "-o"}));
   line.quality.file = line.model.files[0];
   line.quality.numerics = line.numerics;
   line.quality.target = line.target;
@@ -189,7 +190,7 @@ Status run_kernel(const CLI::App& app, CommandLine& line) {
   CORTIQ_RETURN_IF_ERROR(
       refuse(app, "--gemv",
              {"FILE", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill",
-              "--memory", "--json", "--verbose", "--profile", "--trace", "--roofline"}));
+              "--memory", "--no-machine", "--json", "--verbose", "--profile", "--trace", "--roofline"}));
   if (!line.numerics.empty())
     line.kernel.numerics = line.numerics;
   line.kernel.target = line.target;
@@ -203,10 +204,10 @@ Status run_kernel(const CLI::App& app, CommandLine& line) {
 
 Status run_machine(const CLI::App& app, const CommandLine& line) {
   const char* mode = line.machine ? "--machine" : "--bandwidth";
-  CORTIQ_RETURN_IF_ERROR(
-      refuse(app, mode,
-             {"FILE", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill", "--memory", "--verbose",
-              "--profile", "--trace", "--roofline", "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
+  CORTIQ_RETURN_IF_ERROR(refuse(app, mode,
+                                {"FILE", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill",
+                                 "--memory", "--no-machine", "--verbose", "--profile", "--trace", "--roofline",
+                                 "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
   if (line.machine) {
     CORTIQ_RETURN_IF_ERROR(refuse(app, mode, {"--bandwidth"}));
     CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> threads, cortiq::bench::parse_threads(line.threads));
@@ -233,6 +234,8 @@ Status run(CLI::App& app, CommandLine& line) {
   CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring a model's speed", {"--shape", "--weights", "--x"}));
   if (line.model.prefill == 0 && line.model.decode == 0)
     return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
+  if (line.model.no_machine)
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "--no-machine", {"--profile", "--roofline", "--verbose"}));
   CORTIQ_ASSIGN_OR_RETURN(line.model.threads, cortiq::bench::parse_threads(line.threads));
   line.model.memory = cortiq::runtime::cli::parse_memory_size(line.memory).value_or(0);
   if (app.count("--fill") != 0)
@@ -244,8 +247,8 @@ Status run(CLI::App& app, CommandLine& line) {
   CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE"}));
   if (!line.output.empty())
     CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic with -o",
-                                  {"--prefill", "--decode", "--repeat", "--kv", "--memory", "--json", "--verbose",
-                                   "--profile", "--trace", "--roofline", "--threads"}));
+                                  {"--prefill", "--decode", "--repeat", "--kv", "--memory", "--no-machine", "--json",
+                                   "--verbose", "--profile", "--trace", "--roofline", "--threads"}));
   return cortiq::bench::bench_synthetic({line.synthetic, line.output, line.numerics, line.target, line.model});
 }
 

@@ -158,8 +158,9 @@ Json run_json(const ModelBenchOptions& options, const runtime::ModelInfo& info, 
               {"decode", row(options.decode, run.decode)},
               {"weight_bytes", info.weight_bytes},
               {"token_bytes", token_bytes},
-              {"read_gbps", run.ceilings.memory.best},
               {"decode_gbps", run.decode.wall > 0 ? bytes * 1e-9 / run.decode.wall : 0}};
+  if (!options.no_machine)
+    out["read_gbps"] = run.ceilings.memory.best;
   if (!options.profile)
     return out;
   for (const PhaseProfile& phase : run.phases)
@@ -171,8 +172,12 @@ Json run_json(const ModelBenchOptions& options, const runtime::ModelInfo& info, 
 void print_run(const ModelBenchOptions& options, const Run& run, const Json& out) {
   print_row("prefill", out["prefill"]);
   print_row("decode", out["decode"]);
-  std::printf("decode reads %.1f MB a token, %.1f GB/s; this machine reads %.1f GB/s\n",
-              out["token_bytes"].get<double>() * 1e-6, out["decode_gbps"].get<double>(), run.ceilings.memory.best);
+  std::printf("decode reads %.1f MB a token, %.1f GB/s", out["token_bytes"].get<double>() * 1e-6,
+              out["decode_gbps"].get<double>());
+  if (options.no_machine)
+    std::printf("\n");
+  else
+    std::printf("; this machine reads %.1f GB/s\n", run.ceilings.memory.best);
   if (options.profile)
     for (const PhaseProfile& phase : run.phases)
       print_profile(phase, run.ceilings);
@@ -265,7 +270,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
 
 Status bench_models(const ModelBenchOptions& options) {
   const bool units = options.profile || !options.roofline.empty();
-  CeilingsByThreads ceilings(units ? Extent::kMemoryAndUnits : Extent::kMemory);
+  CeilingsByThreads ceilings(options.no_machine ? Extent::kNothing : units ? Extent::kMemoryAndUnits : Extent::kMemory);
   Json models = Json::array();
   for (const std::string& file : options.files) {
     CORTIQ_ASSIGN_OR_RETURN(Json model, bench_model(options, file, models.empty(), ceilings));

@@ -23,6 +23,7 @@ struct ModelBenchOptions {
   bool json = false;
   bool verbose = false;
   bool profile = false;
+  bool no_machine = false;     ///< leave out how fast the machine reads
   std::string trace, roofline; ///< files to write; of the first artifact on the first number of threads
 };
 

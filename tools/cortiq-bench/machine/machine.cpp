@@ -47,6 +47,8 @@ double Ceilings::peak_of(const std::string& kernel) const {
 Ceilings measure_ceilings(unsigned threads, Extent extent) {
   Ceilings out;
   out.threads = threads;
+  if (extent == Extent::kNothing)
+    return out;
   out.memory = runtime::measure_read_rate(threads);
   if (extent == Extent::kAll)
     out.mapping = runtime::measure_read_rate(threads, runtime::ReadSource::kMapping);

@@ -28,7 +28,7 @@ struct Ceilings {
   double peak_of(const std::string& kernel) const;
 };
 
-enum class Extent { kMemory, kMemoryAndUnits, kAll };
+enum class Extent { kNothing, kMemory, kMemoryAndUnits, kAll };
 
 Ceilings measure_ceilings(unsigned threads, Extent extent);
 
