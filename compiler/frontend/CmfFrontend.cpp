@@ -11,6 +11,7 @@
 #include "compiler/frontend/cmf/LinearMixers.h"
 #include "compiler/frontend/cmf/Overlay.h"
 #include "compiler/frontend/cmf/Prism.h"
+#include "compiler/frontend/cmf/Resonance.h"
 #include "formats/cmf/cmf_experts.h"
 #include "formats/quote.h"
 
@@ -42,6 +43,7 @@ public:
     if (arch_.loop_final_norm && arch_.num_loops > 1)
       model_.loopLength = arch_.num_layers;
     CORTIQ_RETURN_IF_ERROR(describeCmfPrism(file_, model_));
+    noteCmfGenome(file_, model_);
     CORTIQ_RETURN_IF_ERROR(describeCmfOverlay(file_, model_));
     return std::move(model_);
   }

@@ -6,6 +6,8 @@ header can say, files of the other container may: the fields that start with x_.
 import math
 import struct
 
+import tiny_mixers
+
 
 def dot(a, b):
     return sum(x * y for x, y in zip(a, b))
@@ -43,7 +45,7 @@ class SpecDecoder:
 
     def __init__(self, arch, tensors):
         self.a, self.t = arch, tensors
-        self.cache = {}
+        self.cache, self.mixers = {}, {}
         self.position = 0
         self.style = arch.get("norm_style", "qwen")
         self.layers = arch["num_layers"] * arch.get("num_loops", 1)
@@ -252,6 +254,14 @@ class SpecDecoder:
             out += self.softmax_values([dot(head, k[h]) * scale for k in keys], [w[h] for w in values])
         return self.linear(out, p + "o_proj")
 
+    def recurrent(self, x, v, p):
+        if v not in self.mixers:
+            weights = dict(self.t)
+            taps = p + "linear_attn.conv1d.weight"
+            weights[taps] = [w for channel in self.t[taps] for w in channel[0]]
+            self.mixers[v] = tiny_mixers.GatedDelta(weights, p)
+        return self.mixers[v].step(lambda y, name: self.linear(y, name), x)
+
     def activate(self, g, u):
         a, kind = self.a, self.a.get("hidden_act", "silu")
         if kind == "gelu_tanh":
@@ -342,7 +352,8 @@ class SpecDecoder:
             p = f"model.layers.{v % count}."
             sandwich = p + "pre_feedforward_layernorm.weight" in self.t or p + "post_feedforward_layernorm.weight" in self.t
             mixer = self.latent_attention if p + "self_attn.kv_b_proj.weight" in self.t else self.attention
-            mixed = mixer(self.norm(h, p + "input_layernorm"), v, p + "self_attn.")
+            x = self.norm(h, p + "input_layernorm")
+            mixed = self.recurrent(x, v, p) if a["layer_types"][v % count] == "LinearAttention" else mixer(x, v, p + "self_attn.")
             if sandwich:
                 mixed = self.norm(mixed, p + "post_attention_layernorm")
             residual = a.get("x_residual", 1.0)

@@ -10,6 +10,7 @@ import struct
 import zlib
 
 import low_bits
+import tiny_mixers
 import tiny_tokenizer
 from containers import aligned, append_cmf_section, write_cmf, write_gguf
 
@@ -377,6 +378,28 @@ def prism_affine(f):
                         "target_names": [record["forward_weight_names"][0]] + shifted[1:]}
 
 
+def prism_hybrid(f):
+    """The body of Qwen 3.5: gated delta layers between those of attention, and blocks of another length."""
+    prism(f)
+    mixer, record = tiny_mixers.GatedDelta, f.arch["prism_hadamard"]
+    f.arch.update(mixer.arch)
+    record.update(block_size=8, widths=record["widths"] + [40], signs=record["signs"] + [(-1) ** (i * i % 7) for i in range(40)])
+    for layer in (0, 2):
+        p = f"model.layers.{layer}."
+        f.arch["layer_types"][layer] = mixer.layer_type
+        for name in [n for n in f.shapes if n.startswith(p + "self_attn.")]:
+            del f.shapes[name]
+        record["forward_weight_names"] = [n for n in record["forward_weight_names"] if p + "self_attn." not in n]
+        for name, rows, cols in mixer.matrices(HIDDEN):
+            f.matrix(p + name, rows, cols)
+            record["forward_weight_names"].append(p + name)
+        for name, shape, mean, *spread in mixer.vectors(HIDDEN):
+            if isinstance(shape, tuple):
+                f.shapes[p + name] = (shape, 0.0, mean)
+            else:
+                f.vector(p + name, shape, mean, *spread)
+
+
 def prism_half(f):
     """Values beside a tie of f16 go either way: each moves its own features by a step, 2^-10 of them."""
     prism(f, half=True)
@@ -386,7 +409,8 @@ def prism_half(f):
 FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, loops, clusters, situ, swigluoai,
                                     swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still,
                                     tubes, masked_tubes, experts, low_rank_experts, resonance, resonance_first, resonance_sigmoid,
-                                    resonance_stacked, genome, prism, prism_affine, prism_half)}
+                                    resonance_stacked, genome, prism, prism_affine, prism_half,
+                                    prism_hybrid)}
 
 
 def family(name):

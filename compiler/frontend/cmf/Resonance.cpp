@@ -111,6 +111,15 @@ std::vector<GrownExpert> grownExperts(const CmfFile& file, int64_t index) {
   return grown;
 }
 
+void noteCmfGenome(const CmfFile& file, ModelDescription& model) {
+  auto note = [&](const std::string& text) { model.warnings.push_back(formats::quote(file.path()) + ": " + text); };
+  if (file.header().contains("genome"))
+    note("the trunk hash of its genome was not recomputed");
+  for (const formats::CmfSkillInfo& skill : file.skills())
+    if (skill.kind == "lookup")
+      note("the table of texts of skill " + formats::quote(skill.id) + " is not used");
+}
+
 Status describeCmfResonance(const CmfFile& file, int64_t index, int64_t own, const std::vector<GrownExpert>& grown,
                             ModelDescription& model) {
   DescriptorReader reader(file, index, model);

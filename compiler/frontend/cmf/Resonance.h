@@ -19,6 +19,9 @@ struct GrownExpert {
 /// The experts that active records append to layer `index`, in their order.
 std::vector<GrownExpert> grownExperts(const formats::CmfFile& file, int64_t index);
 
+/// Says what of a genome is not used or not checked.
+void noteCmfGenome(const formats::CmfFile& file, ModelDescription& model);
+
 /// Adds the descriptors of the `own` experts of the layer and of those that were grown behind them.
 Status describeCmfResonance(const formats::CmfFile& file, int64_t index, int64_t own,
                             const std::vector<GrownExpert>& grown, ModelDescription& model);
