@@ -44,7 +44,8 @@ class SpecDecoder:
     """One sequence; step(token) returns the logits of its position."""
 
     def __init__(self, arch, tensors):
-        self.a, self.t = arch, tensors
+        skill = f"skill.{arch.get('x_skill')}."
+        self.a, self.t = arch, {**tensors, **{name.removeprefix(skill): value for name, value in tensors.items() if name.startswith(skill)}}
         self.cache, self.mixers = {}, {}
         self.position = 0
         self.style = arch.get("norm_style", "qwen")

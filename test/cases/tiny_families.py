@@ -343,6 +343,22 @@ def genome(f):
         del f.shapes[f"model.layers.{layer}.mlp.expert_bias"]
 
 
+def genome_skill(f):
+    """A replacement of an expert's matrix, of its mean and of the shared expert, chosen by name."""
+    genome(f)
+    names = [f"model.layers.3.mlp.{part}" for part in ("experts.0.up_proj.weight", "experts.1.desc.mu", "shared_expert.down_proj.weight")]
+    expert_blocks(f, "model.layers.3.mlp.", "shared_expert", 24)
+    for name in names:
+        f.shapes["skill.swap." + name] = f.shapes[name]
+    record = dict(f.header["skills"][0], id="swap", kind="ffn_replace", status="active", layers=[3],
+                  state_effect={"first_affected_layer": 3, "switch": "sequence_start", "state_bytes_added": 0},
+                  overrides=[{"name": name, "base_hash": "0" * 15 + "3"} for name in names])
+    del record["experts"]
+    f.header["skills"].append(record)
+    f.arch["x_skill"] = "swap"
+    f.run_flags = ("--skill", "swap")
+
+
 def prism(f, half=False):
     gated_queries(f)
     f.features |= 1 << 7
@@ -409,7 +425,7 @@ def prism_half(f):
 FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, loops, clusters, situ, swigluoai,
                                     swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still,
                                     tubes, masked_tubes, experts, low_rank_experts, resonance, resonance_first, resonance_sigmoid,
-                                    resonance_stacked, genome, prism, prism_affine, prism_half,
+                                    resonance_stacked, genome, genome_skill, prism, prism_affine, prism_half,
                                     prism_hybrid)}
 
 

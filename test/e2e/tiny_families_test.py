@@ -13,15 +13,18 @@ TOKENS = [token % 200 for token in tiny.PROMPT[:13]]
 
 
 def check(tally, args, kind, name, made, scratch, decoder):
-    path, flags = scratch.path(f"{name}.{kind}"), getattr(made, "flags", ())
+    path, flags, run_flags = scratch.path(f"{name}.{kind}"), getattr(made, "flags", ()), getattr(made, "run_flags", ())
     made.write(path)
     wanted = decoder.logits(made.arch, made.tensors(), TOKENS)
     errors, bound = [], getattr(made, "exact_bound", tiny.EXACT_BOUND)
     for label, program in (("reference", tiny.Program(args, path, "--backend=reference", *flags)), ("exact", tiny.compiled(args, path, scratch, "exact", *flags))):
+        program.command += run_flags
         error = tiny.distance(program.forced(TOKENS, scratch), wanted)
         tally.check(f"{kind} {name} {label}", None if error <= bound else f"{error:.2e} from the plain decoder")
         errors.append(f"{label} {error:.1e}")
-    error = tiny.distance(tiny.compiled(args, path, scratch, "fast", *flags).forced(TOKENS, scratch), wanted)
+    fast = tiny.compiled(args, path, scratch, "fast", *flags)
+    fast.command += run_flags
+    error = tiny.distance(fast.forced(TOKENS, scratch), wanted)
     tally.check(f"{kind} {name} fast", None if error <= tiny.FAST_BOUND else f"{error:.2e} from the plain decoder")
     tally.note(f"{kind} {name:20} {'  '.join(errors)}  fast {error:.1e}")
 
