@@ -42,6 +42,31 @@ def check_codecs(tally, o):
             tally.check(f"skill in {codec}, {numerics}: as its own file", None if same else "logits differ")
 
 
+def check_low_rank(tally, o):
+    """A low-rank weight is two products a path: as the model's own, as a skill's, and beside weights of other codecs in one product."""
+    whole = {name: CmfParts(o.model(f"llama-{name}.cmf")) for name in ("blr", "q8")}
+    for base, other in (("blr", "q8"), ("q8", "blr"), ("f16", "blr"), ("blr", "blr")):
+        parts = CmfParts(o.model(f"llama-{base}.cmf"))
+        picked = [t for t in whole[other].named("_proj") if "k_proj" not in t[0]]
+        if base == other:  # other weights of the same shape
+            picked = [(mine[0], *theirs[1:]) for mine, theirs in zip(picked, picked[6:] + picked[:6])]
+        parts.add_skill("a", picked)
+        parts.add_skill("b", picked[::2])
+        model = parts.write(o.scratch.output(".cmf"))
+        own = CmfParts(o.model(f"llama-{base}.cmf"))
+        own.tensors = own.replaced(picked)
+        alone = own.write(o.scratch.output(".cmf"))
+        for numerics in ("exact", "fast"):
+            program = o.compile(model, numerics=numerics)
+            same = o.logits(program, TOKENS, "--skill", "a") == o.logits(o.compile(alone, numerics=numerics), TOKENS)
+            tally.check(f"{other} over {base}, {numerics}: as its own file", None if same else "logits differ")
+            same = o.logits(program, TOKENS) == o.logits(o.compile(o.model(f"llama-{base}.cmf"), numerics=numerics), TOKENS)
+            tally.check(f"{other} over {base}, {numerics}: the model's own", None if same else "logits differ")
+        program = o.compile(model)
+        for flags in (["--skill", "a"], ["--skill", "b"], ["--blend", "a:0.5,b:0.5"]):
+            tally.check(f"{other} over {base} {' '.join(flags)}", against_reference(o, model, program, *flags))
+
+
 def check_blends(tally, o):
     """Blends where the model, or some skill, has weights with column scales: what those read is made for them alone."""
     for base, others in (("llama-q8", "llama-mixed"), ("llama-mixed", "llama-q8"), ("llama-f16", "llama-mixed"), ("qwen2-q8_2f", None), ("qwen3_next-q8_2f", None)):
@@ -203,7 +228,7 @@ def main():
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         overlay = Overlay(args, scratch)
-        for check in (check_codecs, check_blends, check_masks_without_experts, check_mask_files, check_masked_skills, check_skill_outputs, check_words):
+        for check in (check_codecs, check_low_rank, check_blends, check_masks_without_experts, check_mask_files, check_masked_skills, check_skill_outputs, check_words):
             try:
                 check(tally, overlay)
             except RuntimeError as error:

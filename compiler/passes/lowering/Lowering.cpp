@@ -1,7 +1,9 @@
 #include "compiler/passes/lowering/Lowering.h"
 
 #include "codegen/kernels/kernel_spec.h"
+#include "compiler/passes/LowRank.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
+#include "formats/layout/layout.h"
 
 using namespace mlir;
 
@@ -10,6 +12,21 @@ namespace cortiq::compiler {
 kernel::Form formFor(cmf::WeightOp weight, cmf::Arm arm) {
   auto layout = static_cast<formats::LayoutId>(*weight.getLayout());
   bool fast = arm == cmf::Arm::fast && codegen::fast_arm(weight.getType().getCodec(), layout) == codegen::Arm::kFast;
+  return fast ? kernel::Form::q8a : kernel::Form::f32;
+}
+
+static cmf::Layout factorLayout(formats::CodecId codec, int64_t cols) {
+  return formats::r16_format(formats::codec_info(codec), cols).ok() ? cmf::Layout::r16 : cmf::Layout::verbatim;
+}
+
+kernel::Form formForFactor(cmf::WeightOp whole, formats::CodecId codec, cmf::Arm arm) {
+  // What says of no rank is refused where it is lowered.
+  const int64_t cols = codec == formats::CodecId::kBLRU && knowsItsRank(whole)
+                           ? whole.getSourceAttr().getLowRank().getRank()
+                           : whole.getType().getCols();
+  const auto layout = static_cast<formats::LayoutId>(factorLayout(codec, cols));
+  const bool fast =
+      arm == cmf::Arm::fast && codegen::fast_arm(formats::codec_info(codec), layout) == codegen::Arm::kFast;
   return fast ? kernel::Form::q8a : kernel::Form::f32;
 }
 
@@ -161,6 +178,22 @@ Value Lowering::inputFor(Operation* op, Value v, cmf::WeightOp weight, kernel::F
                                         form == kernel::Form::q8a ? have : Value());
   });
   return have;
+}
+
+cmf::WeightOp Lowering::factorOf(cmf::WeightOp whole, formats::CodecId codec, int64_t path) {
+  cmf::WeightOp& known = factors_[{whole, codec, path}];
+  if (!known) {
+    OpBuilder builder(whole);
+    builder.setInsertionPointAfter(whole);
+    known = lowRankFactor(builder, whole, codec, path);
+    known.setLayoutAttr(cmf::LayoutAttr::get(builder.getContext(), factorLayout(codec, known.getType().getCols())));
+  }
+  return known;
+}
+
+Value Lowering::factorBuffer(cmf::WeightOp factor, kernel::Form form, int64_t elements) {
+  Value& known = factorBuffers_[{factor, form}];
+  return known ? known : known = alloc(factor.getLoc(), form, elements);
 }
 
 std::string Lowering::nameOf(ArrayRef<cmf::WeightOp> weights) {

@@ -10,6 +10,7 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <map>
+#include <tuple>
 
 namespace cortiq::compiler {
 
@@ -26,6 +27,8 @@ struct Buffers {
 
 /// The form in which kernels read the activations for a weight of this type and layout.
 kernel::Form formFor(cmf::WeightOp weight, cmf::Arm arm);
+/// The same for a factor of a low-rank weight, which need not be made yet.
+kernel::Form formForFactor(cmf::WeightOp whole, formats::CodecId codec, cmf::Arm arm);
 /// Whether the weight's input is multiplied by column scales first.
 bool hasColumnScales(cmf::WeightOp weight);
 inline cmf::WeightOp weightOf(mlir::Value v) {
@@ -70,6 +73,12 @@ public:
   Buffers& allocForms(mlir::Value v);
   /// The buffer in which `weight` reads activation `v`: quantized or scaled now if its producer could not.
   mlir::Value inputFor(mlir::Operation* op, mlir::Value v, cmf::WeightOp weight, kernel::Form form);
+
+  /// The factor `codec` of path `path` of a low-rank weight that skills replace or that replaces one;
+  /// cmf-split-low-rank has split all others.
+  cmf::WeightOp factorOf(cmf::WeightOp whole, formats::CodecId codec, int64_t path);
+  /// A buffer for what `factor` computes on the way, or for its input: one, whatever the case.
+  mlir::Value factorBuffer(cmf::WeightOp factor, kernel::Form form, int64_t elements);
 
   /// "layer 3: q_proj+k_proj+v_proj" from "model.layers.3.self_attn.q_proj.weight" and its siblings. The layer is also
   /// the one of the operations without weights that follow.
@@ -128,7 +137,9 @@ private:
   CaseStages* caseStages_ = nullptr;                     ///< collects the stages of the operation being lowered
   llvm::DenseMap<mlir::Value, mlir::Value> caseInputs_;  ///< quantized for the case under way alone
   llvm::DenseMap<mlir::Operation*, mlir::Value> blends_; ///< by cmf.overlay
-  llvm::DenseMap<mlir::Operation*, int64_t> gates_;      ///< layer whose gate an operation stands behind
+  std::map<std::tuple<mlir::Operation*, formats::CodecId, int64_t>, cmf::WeightOp> factors_;
+  std::map<std::pair<mlir::Operation*, kernel::Form>, mlir::Value> factorBuffers_;
+  llvm::DenseMap<mlir::Operation*, int64_t> gates_; ///< layer whose gate an operation stands behind
 };
 
 /// One row of the table: how an operation is lowered, and in which forms it reads an operand (null: as f32).
