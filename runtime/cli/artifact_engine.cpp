@@ -3,15 +3,17 @@
 #include <chrono>
 
 #include "runtime/cpu/bandwidth.h"
+#include "runtime/cpu/limits.h"
 #include "runtime/session/session.h"
 
 namespace cortiq::runtime::cli {
 namespace {
 
-std::string describe(const Model& model, const Session& session) {
+std::string describe(const Model& model, const Session& session, bool asked) {
   const ModelInfo& info = model.info();
   return (info.name.empty() ? info.architecture : info.name) + ": " + (info.exact ? "exact" : "fast") + ", " +
-         info.target + ", " + std::to_string(session.threads()) + " threads, cache " +
+         info.target + ", " + std::to_string(session.threads()) + " threads" +
+         (asked ? "" : " (" + default_threads_reason(read_cpu_limits()) + ")") + ", cache " +
          (session.kv_type() == KvType::kF16 ? "f16" : "f32") + ", context " + std::to_string(session.max_context());
 }
 
@@ -22,9 +24,11 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   LoadOptions load;
   load.verify_weights = options.verify;
   load.memory = options.memory;
+  load.placement = {options.pages == "large", options.numa == "auto"};
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
   SessionOptions how;
   how.threads = options.threads;
+  how.placement = load.placement;
   how.max_context = options.max_context;
   how.profile = options.verbose;
   if (!options.kv.empty())
@@ -42,7 +46,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
     else if (!options.tokens)
       return text.status().with_prefix("the artifact's tokenizer");
   }
-  out.description = describe(*model, *session);
+  out.description = describe(*model, *session, options.threads != 0);
   out.report = [session = session.get()] {
     return describe(session->profile(), measure_read_bandwidth(session->threads()));
   };

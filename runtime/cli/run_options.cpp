@@ -115,7 +115,7 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str()
       ->group(machine);
-  app.add_option("--threads", o.threads, "threads; 0: what affinity, cgroup quota and cores allow")
+  app.add_option("-t,--threads", o.threads, "threads; 0: what affinity, cgroup quota and cores allow")
       ->check(whole_number(0, kMostThreads))
       ->group(machine);
   app.add_option("--kv", o.kv, "element type of the key/value cache")
@@ -130,6 +130,16 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
          "as they are needed")
       ->check(memory_size())
       ->type_name("SIZE")
+      ->group(machine);
+  app.add_option("--pages", o.pages,
+                 "pages of memory: as the system gives them, or large: weights are copied at load, caches and work "
+                 "space take what the context could need")
+      ->check(CLI::IsMember({"system", "large"}))
+      ->capture_default_str()
+      ->group(machine);
+  app.add_option("--numa", o.numa, "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str()
       ->group(machine);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);
   app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);

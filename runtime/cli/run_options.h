@@ -37,6 +37,7 @@ struct RunOptions {
   std::string kv; ///< "", "f32" or "f16"
   uint64_t max_context = 0;
   uint64_t memory = 0; ///< bytes; 0 = no budget
+  std::string pages = "system", numa = "auto";
   bool verify = false;
   bool doctor = false;
   // For a model that has to be compiled first.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <fstream>
 #include <optional>
 #include <sched.h>
@@ -114,15 +115,29 @@ uint64_t read_host_memory(const std::string& root) {
 
 } // namespace
 
+std::vector<unsigned> allowed_cpus() {
+  // The kernel refuses a set smaller than its own.
+  for (unsigned most = CPU_SETSIZE; most <= 1u << 16; most *= 4) {
+    cpu_set_t* set = CPU_ALLOC(most);
+    if (!set)
+      return {};
+    const size_t bytes = CPU_ALLOC_SIZE(most);
+    CPU_ZERO_S(bytes, set);
+    std::vector<unsigned> cpus;
+    const bool done = sched_getaffinity(0, bytes, set) == 0;
+    for (unsigned i = 0; done && i < most; ++i)
+      if (CPU_ISSET_S(i, bytes, set))
+        cpus.push_back(i);
+    CPU_FREE(set);
+    if (done)
+      return cpus;
+  }
+  return {};
+}
+
 CpuLimits read_cpu_limits(const std::string& root) {
   CpuLimits out;
-  std::vector<unsigned> cpus;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0)
-    for (unsigned i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set))
-        cpus.push_back(i);
+  const std::vector<unsigned> cpus = allowed_cpus();
   out.affinity = std::max<unsigned>(1, static_cast<unsigned>(cpus.size()));
   std::set<std::string> cores; // CPUs with the same siblings are one core
   for (unsigned cpu : cpus) {
@@ -141,6 +156,20 @@ unsigned default_threads(const CpuLimits& limits) {
   if (limits.quota > 0)
     threads = std::min(threads, static_cast<unsigned>(std::max(1.0, std::min(limits.quota, 65536.0))));
   return std::max(1u, threads);
+}
+
+std::string default_threads_reason(const CpuLimits& limits) {
+  char text[96];
+  if (limits.quota > 0 && limits.quota < std::min(limits.affinity, limits.cores)) {
+    std::snprintf(text, sizeof(text), "the cgroup quota of %.2f CPUs", limits.quota);
+    return text;
+  }
+  if (limits.cores < limits.affinity) {
+    std::snprintf(text, sizeof(text), "one on each of %u cores, none on the other %u hardware threads", limits.cores,
+                  limits.affinity - limits.cores);
+    return text;
+  }
+  return "one on each processor that the process may use";
 }
 
 } // namespace cortiq::runtime

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace cortiq::runtime {
 
@@ -18,7 +19,13 @@ struct CpuLimits {
 /// Reads the limits of this process. `root` is put before every path (tests give a folder of their own).
 CpuLimits read_cpu_limits(const std::string& root = {});
 
+/// Logical CPUs that this process may run on, ascending; empty when the system does not tell.
+std::vector<unsigned> allowed_cpus();
+
 /// min(affinity, floor(quota), cores), at least 1.
 unsigned default_threads(const CpuLimits& limits);
+
+/// Why default_threads() is what it is, in a few words: "every core", "the cgroup quota of 2.50 CPUs".
+std::string default_threads_reason(const CpuLimits& limits);
 
 } // namespace cortiq::runtime

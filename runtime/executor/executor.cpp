@@ -79,15 +79,15 @@ bool skipped(const Call& call, const OverlayState* overlay) {
 
 } // namespace
 
-Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile)
-    : program_(program), cursors_(new Cursor[std::max(1u, threads)]),
+Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile, const Placement& placement)
+    : program_(program), placement_(placement), nodes_(placement_nodes(placement)),
+      planned_workers_(std::max(1u, threads)), cursors_(new Cursor[planned_workers_]),
       items_(new std::atomic<uint64_t>[program.stages.size()]()), phase_(program.stages.size()),
-      profiler_(profile ? std::make_unique<Profiler>(program, std::max(1u, threads)) : nullptr) {
+      profiler_(profile ? std::make_unique<Profiler>(program, planned_workers_) : nullptr) {
   threads = std::max(1u, threads);
   spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : threads > 1 ? pauses_in(kSpinNanoseconds) : 0;
-  scratch_each_ = (program.scratch_bytes + 127) / 64 * 64;
-  scratch_.reset(new uint8_t[scratch_each_ * threads + 64]());
-  scratch_base_ = scratch_.get() + (64 - reinterpret_cast<uintptr_t>(scratch_.get()) % 64) % 64;
+  scratch_each_ = (program.scratch_bytes + 4095) / 4096 * 4096; // no page of two workers
+  scratch_ = ReservedMemory(scratch_each_ * threads, {placement.large_pages, false});
   calls_.reserve(program.call_count);
   stages_.reserve(program.stages.size());
   for (unsigned i = 1; i < threads; ++i) {
@@ -106,7 +106,7 @@ Executor::~Executor() {
     thread.join();
 }
 
-bool Executor::reserve_shared(uint64_t positions) {
+bool Executor::reserve(uint64_t positions) {
   SharedNeeds most;
   for (const Stage& stage : program_.stages) {
     SharedNeeds sum; // alternatives included: some of them run together
@@ -123,10 +123,11 @@ bool Executor::reserve_shared(uint64_t positions) {
         add(alternative.calls);
     most = {std::max(most.counters, sum.counters), std::max(most.bytes, sum.bytes)};
   }
-  shared_ = ReservedMemory(most.bytes);
+  shared_ = ReservedMemory(most.bytes, placement_);
   counters_ = ReservedMemory(most.counters * kCounterBytes);
   positions_ = positions;
-  return shared_.bytes() == most.bytes && counters_.bytes() == most.counters * kCounterBytes;
+  return scratch_.bytes() == scratch_each_ * planned_workers_ && shared_.bytes() == most.bytes &&
+         counters_.bytes() == most.counters * kCounterBytes;
 }
 
 void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
@@ -211,6 +212,11 @@ void Executor::run() {
 }
 
 void Executor::worker(unsigned index) {
+  if (!nodes_.empty()) {
+    // Refusals leave the thread where the system puts it. The caller's thread is not ours to bind.
+    bind_thread(nodes_[home_of(index, planned_workers_, nodes_)]);
+    interleave_thread(nodes_);
+  }
   uint64_t phase = phase_.load(std::memory_order_acquire);
   while (!stop_.load()) {
     if (stage_of(phase) == program_.stages.size()) {
@@ -307,7 +313,7 @@ uint64_t Executor::wait_for_change(uint64_t phase, uint64_t spins) {
 }
 
 void Executor::run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker) {
-  uint8_t* scratch = scratch_base_ + worker * scratch_each_;
+  uint8_t* scratch = scratch_.data() + worker * scratch_each_;
   for (uint32_t i = 0; i < stage.calls && begin < end; ++i) {
     const CallPlan& plan = calls_[stage.first_call + i];
     const uint64_t next = i + 1 < stage.calls ? calls_[stage.first_call + i + 1].first_item : stage.items;

@@ -25,7 +25,8 @@ namespace cortiq::runtime {
 class Executor {
 public:
   /// `program` must outlive the executor. Starts threads - 1 threads; fewer when the system refuses one.
-  Executor(const ResolvedProgram& program, unsigned threads, bool profile);
+  /// On machines of several memory nodes they are bound as `placement` says; the caller's thread is not.
+  Executor(const ResolvedProgram& program, unsigned threads, bool profile, const Placement& placement = {});
   ~Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -33,8 +34,8 @@ public:
   unsigned threads() const { return static_cast<unsigned>(others_.size()) + 1; }
 
   /// Makes the memory that the items of a call share, as address space, for a cache of `positions`. Without it calls
-  /// get none. False when the system refuses.
-  bool reserve_shared(uint64_t positions);
+  /// get none. False when the system refuses this or the workers' scratch.
+  bool reserve(uint64_t positions);
 
   /// Runs every stage on `count` tokens; head stages only on tokens [head_first, head_first + head_count).
   void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
@@ -80,8 +81,10 @@ private:
   const ResolvedProgram& program_;
   uint64_t spins_; ///< pauses before a worker parks
   uint64_t scratch_each_ = 0;
-  std::unique_ptr<uint8_t[]> scratch_;
-  uint8_t* scratch_base_ = nullptr;
+  ReservedMemory scratch_;
+  const Placement placement_;
+  std::vector<NumaNode> nodes_;      ///< that workers are bound to; empty = they run anywhere
+  unsigned planned_workers_;         ///< when the first of them starts
   ReservedMemory shared_, counters_; ///< calls of one stage side by side, stages one over the other
   uint64_t positions_ = 0;           ///< that shared_ is made for
   std::vector<std::thread> others_;

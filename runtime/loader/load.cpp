@@ -188,7 +188,7 @@ Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, 
   if (!artifact.manifest->weights_embedded()) {
     if (!options.fill_seed)
       return unsupported("it was compiled with --weights=none and can only be measured: cortiq-bench --fill SEED");
-    artifact.filled = FilledWeights(needed);
+    artifact.filled = FilledWeights(needed, options.placement);
     if (artifact.filled.bytes().size() != needed)
       return io_error("there is no memory for " + std::to_string(needed) + " bytes of weights");
     CORTIQ_RETURN_IF_ERROR(fill_weights(weights, artifact.filled.bytes(), *options.fill_seed, options.threads));
@@ -199,6 +199,14 @@ Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, 
       return invalid("its weights section has " + std::to_string(section.size()) + " bytes, its table needs " +
                      std::to_string(needed));
     CORTIQ_RETURN_IF_ERROR(check_weight_hashes(*artifact.manifest, section, options));
+    if (options.placement.large_pages && options.memory == 0) {
+      artifact.filled = FilledWeights(section.size(), options.placement);
+      if (artifact.filled.bytes().size() != section.size())
+        return io_error("there is no memory for a copy of " + std::to_string(section.size()) + " bytes of weights");
+      copy_parallel(section, artifact.filled.bytes().data(), options.threads);
+      artifact.filled.protect();
+      section = artifact.filled.bytes();
+    }
   }
   for (WeightRef& weight : weights) {
     weight.bytes = section.subspan(weight.entry->offset(), weight.entry->bytes());
@@ -453,12 +461,13 @@ StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path,
   return out;
 }
 
-FilledWeights::FilledWeights(uint64_t bytes) {
+FilledWeights::FilledWeights(uint64_t bytes, const Placement& placement) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (bytes == 0 || address == MAP_FAILED)
     return;
   base_ = static_cast<uint8_t*>(address);
   bytes_ = bytes;
+  place(base_, bytes_, placement);
 }
 FilledWeights::FilledWeights(FilledWeights&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

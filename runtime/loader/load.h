@@ -16,15 +16,16 @@
 #include "runtime/experts/memory_budget.h"
 #include "runtime/loader/mapped_artifact.h"
 #include "runtime/loader/resolver.h"
+#include "runtime/memory/placement.h"
 #include "runtime/ops/op.h"
 
 namespace cortiq::runtime {
 
-/// Read-only memory for the weights of an artifact that has none.
+/// Read-only memory for weights that are not used where the file is mapped: copies, and those of an artifact without.
 class FilledWeights {
 public:
   FilledWeights() = default;
-  explicit FilledWeights(uint64_t bytes); ///< zero, writable until protect()
+  FilledWeights(uint64_t bytes, const Placement& placement); ///< zero, writable until protect()
   FilledWeights(FilledWeights&& other) noexcept;
   FilledWeights& operator=(FilledWeights&& other) noexcept;
   ~FilledWeights();
@@ -58,7 +59,8 @@ struct ArtifactLoadOptions {
   unsigned threads = 1;       ///< for hashing and filling
   bool check_features = true; ///< off for tools that only look
   uint64_t memory = 0;        ///< bytes that the process may hold; 0 = no budget
-  bool resolve = true;        ///< off: only the tables are verified, and `program` stays empty
+  Placement placement = {};
+  bool resolve = true; ///< off: only the tables are verified, and `program` stays empty
 };
 
 /// Opens, verifies and resolves `path`. Nothing of the file is used before it was checked.

@@ -45,7 +45,8 @@ StatusOr<std::shared_ptr<const Model>> Model::load(const std::string& path, cons
   load.verify_weights = options.verify_weights;
   load.fill_seed = options.fill_seed;
   load.memory = options.memory;
-  if (options.verify_weights || options.fill_seed)
+  load.placement = options.placement;
+  if (options.verify_weights || options.fill_seed || options.placement.large_pages)
     load.threads = default_threads(read_cpu_limits());
   StatusOr<std::unique_ptr<LoadedArtifact>> artifact = load_artifact(path, load);
   if (!artifact.ok())

@@ -4,7 +4,7 @@
 
 namespace cortiq::runtime {
 
-ReservedMemory::ReservedMemory(uint64_t bytes) {
+ReservedMemory::ReservedMemory(uint64_t bytes, const Placement& placement) {
   if (bytes == 0)
     return;
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -12,6 +12,7 @@ ReservedMemory::ReservedMemory(uint64_t bytes) {
     return;
   base_ = static_cast<uint8_t*>(address);
   bytes_ = bytes;
+  place(base_, bytes_, placement);
 }
 
 ReservedMemory::~ReservedMemory() {

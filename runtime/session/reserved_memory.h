@@ -5,13 +5,15 @@
 #include <cstdint>
 #include <utility>
 
+#include "runtime/memory/placement.h"
+
 namespace cortiq::runtime {
 
 /// An anonymous mapping without reserved swap. Empty when `bytes` is 0 or the system refused.
 class ReservedMemory {
 public:
   ReservedMemory() = default;
-  explicit ReservedMemory(uint64_t bytes);
+  explicit ReservedMemory(uint64_t bytes, const Placement& placement = {.numa = false});
   ReservedMemory(ReservedMemory&& other) noexcept
       : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
   ReservedMemory& operator=(ReservedMemory&& other) noexcept {

@@ -178,7 +178,8 @@ private:
         max_context_(options.max_context != 0 ? options.max_context : model_->info().max_context),
         rope_(program_.rope_tables, program_.max_batch),
         executor_(program_, options.threads != 0 ? options.threads : default_threads(read_cpu_limits()),
-                  options.profile) {}
+                  options.profile, options.placement),
+        placement_(options.placement) {}
 
   /// Arena and cache, as address space only.
   Status reserve() {
@@ -204,9 +205,9 @@ private:
           return io_error("a cache of " + std::to_string(max_context_) + " positions does not fit the address space");
       }
     }
-    kv_ = ReservedMemory(*total);
-    arena_ = ReservedMemory(program_.arena_bytes);
-    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes || !executor_.reserve_shared(kv_positions_))
+    kv_ = ReservedMemory(*total, placement_);
+    arena_ = ReservedMemory(program_.arena_bytes, placement_);
+    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes || !executor_.reserve(kv_positions_))
       return io_error("there is no address space for " + std::to_string(*total + program_.arena_bytes) +
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)
@@ -303,6 +304,7 @@ private:
   double* const* taps_ = nullptr;
   std::vector<float> collected_; // logits of several positions, side by side
   Executor executor_;
+  Placement placement_;
 };
 
 } // namespace

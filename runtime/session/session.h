@@ -12,6 +12,7 @@
 
 #include "formats/status.h"
 #include "runtime/engine.h"
+#include "runtime/memory/placement.h"
 #include "runtime/session/profile.h"
 
 namespace cortiq::runtime {
@@ -26,6 +27,7 @@ struct LoadOptions {
   /// Bytes that weights, caches and work space of all sessions may take; 0: no limit. Experts that do not fit are read
   /// from the file as they are needed.
   uint64_t memory = 0;
+  Placement placement = {}; ///< of the weights; with a budget they stay where they are mapped
 };
 
 struct SessionOptions {
@@ -33,6 +35,7 @@ struct SessionOptions {
   std::optional<KvType> kv = std::nullopt; ///< cache element type
   uint64_t max_context = 0;                ///< 0: what the artifact was compiled for
   bool profile = false;                    ///< keep times for profile()
+  Placement placement = {};                ///< of caches, work space and workers
 };
 
 /// What the manifest says, for people and for tools.

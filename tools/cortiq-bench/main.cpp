@@ -61,7 +61,7 @@ void declare(CLI::App& app, CommandLine& line) {
       ->check(whole_number(1, kMostRuns))
       ->capture_default_str();
   app.add_option(
-         "--threads", line.threads,
+         "-t,--threads", line.threads,
          "threads; 0 (default): what affinity, cgroup quota and cores allow. Several with commas between, as in "
          "16,8,4,1, are measured in turn")
       ->type_name("N[,N...]");
@@ -70,6 +70,15 @@ void declare(CLI::App& app, CommandLine& line) {
                  "budget for weights, cache and work space, as in 8G; experts are read as needed")
       ->check(memory_size())
       ->type_name("SIZE");
+  app.add_option("--pages", line.model.pages,
+                 "pages of memory: as the system gives them, or large: weights are copied at load, caches and work "
+                 "space take what the context could need")
+      ->check(CLI::IsMember({"system", "large"}))
+      ->capture_default_str();
+  app.add_option("--numa", line.model.numa,
+                 "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str();
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
   app.add_flag("--no-machine", line.model.no_machine, "do not measure how fast the machine reads beside a model");

@@ -89,6 +89,7 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   runtime::SessionOptions how;
   how.threads = threads;
   how.profile = profiled(options);
+  how.placement = {options.pages == "large", options.numa == "auto"};
   if (!options.kv.empty())
     how.kv = options.kv == "f16" ? runtime::KvType::kF16 : runtime::KvType::kF32;
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
@@ -144,6 +145,7 @@ StatusOr<double> bytes_a_token(const ModelBenchOptions& options, const std::shar
   runtime::SessionOptions how;
   how.threads = options.threads.front();
   how.profile = true;
+  how.placement = {options.pages == "large", options.numa == "auto"};
   CORTIQ_ASSIGN_OR_RETURN(const auto session, runtime::Session::create(model, how));
   const uint32_t id = 0;
   CORTIQ_RETURN_IF_ERROR(session->forward({&id, 1}, false).status());
@@ -227,6 +229,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   runtime::LoadOptions load;
   load.fill_seed = options.fill_seed;
   load.memory = options.memory;
+  load.placement = {options.pages == "large", options.numa == "auto"};
   const auto load_start = std::chrono::steady_clock::now();
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(file, load));
   const runtime::ModelInfo& info = model->info();

@@ -19,6 +19,7 @@ struct ModelBenchOptions {
   unsigned repeat = 3;
   std::string kv;
   uint64_t memory = 0; ///< bytes of the budget; 0 = none
+  std::string pages = "system", numa = "auto";
   std::optional<uint64_t> fill_seed;
   bool json = false;
   bool verbose = false;

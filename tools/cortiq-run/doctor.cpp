@@ -1,5 +1,6 @@
 #include "tools/cortiq-run/doctor.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "formats/file_kind.h"
@@ -8,6 +9,7 @@
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/limits.h"
+#include "runtime/cpu/numa.h"
 #include "runtime/session/session.h"
 
 namespace cortiq::tools {
@@ -33,12 +35,16 @@ void print_targets(const runtime::CpuState& cpu) {
 }
 
 void print_limits(const runtime::CpuLimits& limits) {
-  std::printf("threads      %u by default: %u CPUs in the affinity mask, %u cores, ", runtime::default_threads(limits),
-              limits.affinity, limits.cores);
+  std::printf("threads      %u by default (%s): %u CPUs in the affinity mask, %u cores, ",
+              runtime::default_threads(limits), runtime::default_threads_reason(limits).c_str(), limits.affinity,
+              limits.cores);
   if (limits.quota > 0)
     std::printf("cgroup quota of %.2f CPUs\n", limits.quota);
   else
     std::printf("no cgroup quota\n");
+  const size_t nodes = std::max<size_t>(1, runtime::read_numa_nodes().size());
+  std::printf("nodes        %zu of memory%s\n", nodes,
+              nodes > 1 ? ": memory is interleaved, workers are bound; --numa off leaves both to the system" : "");
   std::printf("memory       %.2f GiB in the machine, ", static_cast<double>(limits.host_memory) / (1 << 30));
   if (limits.memory_limit != 0)
     std::printf("cgroup limit of %.2f GiB\n", static_cast<double>(limits.memory_limit) / (1 << 30));

@@ -61,6 +61,12 @@ TEST(DefaultThreads, AreTheLeastOfAffinityQuotaAndCores) {
   EXPECT_EQ(default_threads({.affinity = 0, .cores = 0}), 1u);
 }
 
+TEST(DefaultThreads, SayWhy) {
+  EXPECT_THAT(default_threads_reason({.affinity = 8, .cores = 8, .quota = 2.5}), HasSubstr("quota of 2.50"));
+  EXPECT_THAT(default_threads_reason({.affinity = 8, .cores = 4}), HasSubstr("each of 4 cores"));
+  EXPECT_THAT(default_threads_reason({.affinity = 8, .cores = 8, .quota = 16}), HasSubstr("each processor"));
+}
+
 TEST(Features, CpuidAloneIsNotEnough) {
   CpuState cpu;
   cpu.x86 = true;
