@@ -72,6 +72,15 @@ class Bench:
             speeds = [found[phase]["tokens_per_second"] for phase in ("prefill", "decode")] + [found["decode_gbps"]]
             self.tally.check(f"{spec}: speeds", None if all(speed > 0 for speed in speeds) else str(found))
 
+    def check_kernel(self):
+        found = self.json_of("--gemv", "--gemv", "gguf:Q4_K", "--shape", "512x1024", "--threads", "1")
+        if found:
+            tokens = found["runs"][0]["tokens"]
+            wrong = [what_is_wrong("prefill" if count != "1" else "decode", profile, 1) for count, profile in tokens.items()]
+            self.tally.check("--gemv: speeds", next(filter(None, wrong), None if len(tokens) == 2 else str(found)))
+        for flags in (("--shape", "512"), ("--shape", "0x256"), ("--shape", "512x100"), ("--shape", "999999999x999999999"), (), ("--shape", "2x256", "-o", "y")):
+            self.tally.check(f"--gemv {flags} is refused", harness.why_not_refusal(self.call("--gemv", "gguf:Q4_K", *flags)))
+
     def check_files(self):
         artifact, trace, picture = (self.scratch.output(end) for end in (".cqa", ".json", ".svg"))
         self.tally.check("-o OUT.cqa", harness.why_not_success(self.call("--synthetic", "3b,layers=2:q6_k", "-o", artifact)))
@@ -119,6 +128,7 @@ def main():
             bench.check_profile(spec)
         for spec in SPECS:
             bench.check_spec(spec)
+        bench.check_kernel()
         bench.check_files()
         bench.check_models()
         bench.check_refusals()

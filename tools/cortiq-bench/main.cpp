@@ -16,6 +16,7 @@
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/evaluate/perplexity.h"
 #include "tools/cortiq-bench/kernel_bench.h"
+#include "tools/cortiq-bench/kernel_speed.h"
 #include "tools/cortiq-bench/machine/machine.h"
 #include "tools/cortiq-bench/model_bench.h"
 #include "tools/cortiq-bench/quality_bench.h"
@@ -126,11 +127,16 @@ void declare(CLI::App& app, CommandLine& line) {
       ->group(synthetic);
 
   const std::string kernel = "One kernel";
-  app.add_option("--gemv", line.kernel.codec, "compile and run y = W x for this codec (gguf:Q4_K, cmf:q4tp)")
+  app.add_option("--gemv", line.kernel.codec,
+                 "compile y = W x for this codec (gguf:Q4_K, cmf:q4tp) and measure it on random weights, with one "
+                 "token and with "
+                 "a full batch; or, with --weights, --x and -o, compute results")
       ->type_name("FAMILY:SCHEME")
       ->group(kernel);
   app.add_option("--shape", line.kernel.shape, "of W")->type_name("ROWSxCOLS")->group(kernel);
-  app.add_option("--weights", line.kernel.weights, "the payload of W")->type_name("FILE")->group(kernel);
+  app.add_option("--weights", line.kernel.weights, "the payload of W, to compute results with")
+      ->type_name("FILE")
+      ->group(kernel);
   app.add_option("--x", line.kernel.x, "inputs, float32")->type_name("X.f32")->group(kernel);
   app.add_option("-o,--output", line.output, "results, float32; with --synthetic the file to write")
       ->type_name("OUT")
@@ -194,19 +200,27 @@ Status run_quality(const CLI::App& app, CommandLine& line) {
 }
 
 Status run_kernel(const CLI::App& app, CommandLine& line) {
-  if (line.kernel.shape.empty() || line.kernel.weights.empty() || line.kernel.x.empty() || line.output.empty())
-    return cortiq::invalid("--gemv needs --shape, --weights, --x and -o; see --help");
+  if (line.kernel.shape.empty())
+    return cortiq::invalid("--gemv needs --shape; see --help");
   CORTIQ_RETURN_IF_ERROR(
       refuse(app, "--gemv",
              {"FILE", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill",
-              "--memory", "--no-machine", "--json", "--verbose", "--profile", "--trace", "--roofline"}));
+              "--memory", "--no-machine", "--verbose", "--profile", "--trace", "--roofline"}));
   if (!line.numerics.empty())
     line.kernel.numerics = line.numerics;
+  if (line.kernel.weights.empty() && line.kernel.x.empty() && line.output.empty()) {
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> threads, cortiq::bench::parse_threads(line.threads));
+    return cortiq::bench::bench_kernel_speed(
+        {line.kernel.codec, line.kernel.shape, line.kernel.numerics, line.target, threads, line.model.json});
+  }
+  if (line.kernel.weights.empty() || line.kernel.x.empty() || line.output.empty())
+    return cortiq::invalid("--gemv with one of --weights, --x and -o needs all three; see --help");
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "--gemv with given weights", {"--json"}));
   line.kernel.target = line.target;
   line.kernel.out = line.output;
   line.kernel.threads = 1;
   if (!line.threads.empty() && line.threads != "0") {
-    CORTIQ_ASSIGN_OR_RETURN(line.kernel.threads, one_count(line.threads, "--gemv"));
+    CORTIQ_ASSIGN_OR_RETURN(line.kernel.threads, one_count(line.threads, "--gemv with given weights"));
   }
   return cortiq::bench::bench_kernel(line.kernel);
 }

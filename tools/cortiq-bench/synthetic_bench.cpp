@@ -1,43 +1,14 @@
 #include "tools/cortiq-bench/synthetic_bench.h"
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <system_error>
 
 #include "formats/quote.h"
 #include "runtime/cli/compiler_process.h"
 #include "tools/cortiq-bench/synthetic/model_file.h"
+#include "tools/cortiq-bench/temporary_folder.h"
 
 namespace cortiq::bench {
 namespace {
-
-/// A folder that goes away with the object, and all in it.
-class TemporaryFolder {
-public:
-  static StatusOr<TemporaryFolder> create() {
-    const char* parent = std::getenv("TMPDIR");
-    std::string path = std::string(parent && *parent ? parent : "/tmp") + "/cortiq-bench-XXXXXX";
-    if (!mkdtemp(path.data()))
-      return io_error("cannot create " + formats::quote(path) + ": " + std::strerror(errno));
-    TemporaryFolder out;
-    out.path_ = std::move(path);
-    return out;
-  }
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored; // what is left of it is in a folder for such things
-    if (!path_.empty())
-      std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
-private:
-  TemporaryFolder() = default;
-  std::string path_;
-};
 
 Status compile(const SyntheticBenchOptions& options, const SyntheticSpec& spec, const std::string& folder,
                const std::string& out) {
