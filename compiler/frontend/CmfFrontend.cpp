@@ -153,6 +153,16 @@ private:
     return std::max<int64_t>(2, static_cast<int64_t>(std::floor(headDim * factor))) / 2 * 2;
   }
 
+  // Of global layers only so many pairs turn, perhaps none; the others are rotated by nothing.
+  Status stopPairs(std::vector<double>& frequencies, int64_t headDim) const {
+    const double factor = arch_.global_partial_rotary_factor.value_or(1);
+    if (!(factor >= 0 && factor <= 1))
+      return invalid("arch.global_partial_rotary_factor is " + std::to_string(factor) + ", not within 0 and 1");
+    const auto turning = static_cast<size_t>(std::floor(static_cast<double>(headDim) * factor)) / 2;
+    std::fill(frequencies.begin() + std::min(turning, frequencies.size()), frequencies.end(), 0.0);
+    return {};
+  }
+
   // ropes[0] is the table of global layers, ropes[1] that of local ones.
   Status describeRopes() {
     if (arch_.head_dim < 2)
@@ -181,16 +191,12 @@ private:
       if (*arch_.global_head_dim < 2 || *arch_.global_head_dim > kMaxModelSize || *arch_.global_head_dim % 2 != 0)
         return invalid("arch.global_head_dim is " + std::to_string(*arch_.global_head_dim) +
                        ", not an even size that a head can have");
-      CORTIQ_ASSIGN_OR_RETURN(const int64_t turning, rotatedDims("global_partial_rotary_factor", *arch_.global_head_dim,
-                                                                 arch_.global_partial_rotary_factor.value_or(1)));
       global = plainFrequencies(arch_.rope_theta, *arch_.global_head_dim);
-      std::fill(global.begin() + turning / 2, global.end(), 0.0);
+      CORTIQ_RETURN_IF_ERROR(stopPairs(global, *arch_.global_head_dim));
     } else if (arch_.global_partial_rotary_factor && *arch_.global_partial_rotary_factor != 1) {
       if (arch_.yarn || arch_.partial_rotary_factor != 1)
         return invalid("arch.global_partial_rotary_factor does not go together with yarn or partial_rotary_factor");
-      CORTIQ_ASSIGN_OR_RETURN(const int64_t turning, rotatedDims("global_partial_rotary_factor", arch_.head_dim,
-                                                                 *arch_.global_partial_rotary_factor));
-      std::fill(global.begin() + turning / 2, global.end(), 0.0);
+      CORTIQ_RETURN_IF_ERROR(stopPairs(global, arch_.head_dim));
     }
     CORTIQ_ASSIGN_OR_RETURN(const int64_t localDims,
                             rotatedDims("local_partial_rotary_factor", arch_.head_dim,
@@ -255,14 +261,15 @@ private:
     return file_.find(name) ? vector(name, size) : Status();
   }
 
-  // A matrix with one row a token; rows beyond the vocabulary are dropped.
+  // A matrix with one row a token; rows beyond the vocabulary are dropped, those that are missing count as zeros.
   Status tokenMatrix(const std::string& name) {
     CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
     const uint64_t rows = tensor->shape.size() == 2 ? tensor->shape[0] : 0;
-    if (rows < static_cast<uint64_t>(model_.vocab) || rows > static_cast<uint64_t>(kMaxModelSize))
+    if (rows == 0 || rows > static_cast<uint64_t>(kMaxModelSize))
       return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) +
-                     ", but arch.vocab_size is " + std::to_string(model_.vocab));
-    return addWeight(model_, name, {tensor, {model_.vocab, model_.hidden}}, static_cast<int64_t>(rows));
+                     ", which no table of " + std::to_string(model_.vocab) + " tokens (arch.vocab_size) can have");
+    const int64_t used = std::min(model_.vocab, static_cast<int64_t>(rows));
+    return addWeight(model_, name, {tensor, {used, model_.hidden}}, static_cast<int64_t>(rows));
   }
 
   Status describeEnds() {

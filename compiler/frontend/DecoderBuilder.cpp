@@ -1,5 +1,7 @@
 #include "compiler/frontend/DecoderBuilder.h"
 
+#include <numeric>
+
 #include "compiler/frontend/GraphBuilder.h"
 #include "compiler/frontend/OverlayPoints.h"
 #include "compiler/frontend/feed_forward/FeedForward.h"
@@ -54,6 +56,12 @@ Value buildHead(GraphBuilder& graph, Value h) {
   const ModelDescription& model = graph.model();
   h = graph.norm(h, "model.norm");
   Value logits = graph.linear(h, "lm_head", model.find("lm_head.weight") ? "" : kEmbedding);
+  // Tokens without a row have the logit 0.
+  if (const int64_t rows = cast<RankedTensorType>(logits.getType()).getDimSize(1); rows < model.vocab) {
+    SmallVector<int64_t> from(model.vocab, -1);
+    std::iota(from.begin(), from.begin() + rows, 0);
+    logits = graph.create<cmf::PlaceOp>(graph.activations(model.vocab), logits, from);
+  }
   if (model.logitScale != 1)
     logits = graph.create<cmf::ScaleOp>(logits, graph.real(model.logitScale));
   if (model.finalSoftcap != 0)

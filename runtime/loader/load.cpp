@@ -422,7 +422,8 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   out.rope_tables = facts.rope_tables;
   out.states = facts.states;
   out.taps = facts.taps;
-  out.embedding_rows = facts.embedding_rows;
+  // A vocabulary may go on where the embedding ends.
+  out.embedding_rows = facts.embedding_rows == 0 ? 0 : std::max<uint64_t>(facts.embedding_rows, manifest.vocab());
   out.max_batch = resolver.max_batch;
   out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch;
   number_calls(out);

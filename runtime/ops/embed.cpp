@@ -1,4 +1,7 @@
-// Embedding: decodes one row of the table a token. A row is read once a step, so the layout's own decode serves.
+// Embedding: decodes one row of the table a token, zeros where the table has no such row. A row is read once a step, so
+// the layout's own decode serves.
+
+#include <algorithm>
 
 #include "runtime/ops/op.h"
 
@@ -13,7 +16,11 @@ public:
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end, uint8_t*) const override {
     for (uint64_t token = shape.first + begin; token < shape.first + end; ++token) {
       float* row = out.f32(step.arena, token);
-      // Cannot fail: codec, layout and shape were checked at load, and the id by the session.
+      if (step.tokens[token] >= weight.rows) {
+        std::fill_n(row, (weight.cols + 15) / 16 * 16, 0.0f);
+        continue;
+      }
+      // Cannot fail: codec, layout and shape were checked at load.
       static_cast<void>(formats::decode_packed_row(*weight.codec, weight.layout, weight.bytes, weight.rows, weight.cols,
                                                    step.tokens[token], row)
                             .ok());

@@ -96,7 +96,8 @@ class SpecDecoder:
         return self.rounded(self.hadamard([s * v for s, v in zip(self.signs(len(x)), x)]))
 
     def embedding(self, token):
-        row = self.t["model.embed_tokens.weight"][token]
+        rows = self.t["model.embed_tokens.weight"]
+        row = rows[token] if token < len(rows) else [0.0] * self.a["hidden_size"]
         if self.a.get("prism_hadamard"):
             row = self.rounded([s * v for s, v in zip(self.signs(len(row)), self.hadamard(self.rounded(row)))])
         return [v * self.a.get("embed_multiplier", 1.0) for v in row]
@@ -372,6 +373,7 @@ class SpecDecoder:
         name = "lm_head.weight" if "lm_head.weight" in self.t else "model.embed_tokens.weight"
         head, plain, x = self.t[name], x, self.forward(x, name)
         logits = [dot(row, x) * a.get("logit_multiplier", 1.0) for row in head[:a["vocab_size"]]]
+        logits += [0.0] * (a["vocab_size"] - len(logits))
         cap = a.get("final_logit_softcapping")
         if cap:
             logits = [cap * math.tanh(v / cap) for v in logits]

@@ -157,6 +157,12 @@ def global_heads(f):
         f.vector(p + "layer_scalar", 1, 0.8, 0.1)
 
 
+def global_heads_still(f):
+    """So small a share of the global heads turns that no pair is left."""
+    global_heads(f)
+    f.arch["global_partial_rotary_factor"] = 0.05
+
+
 def loops(f):
     f.arch.update(num_loops=2, loop_final_norm=True, sliding_window=3, sliding_window_pattern=2)
 
@@ -166,6 +172,17 @@ def clusters(f):
     f.matrix("model.embed_tokens.weight", 270, HIDDEN, 1.0)
     f.matrix("lm_head.weight", 270, HIDDEN)
     f.matrix("lm_head.clusters.weight", 9, HIDDEN)
+
+
+def short_tables(f):
+    """Fewer rows than tokens: logits and embeddings of the others are zeros."""
+    f.arch.update(vocab_size=VOCAB + 7, final_logit_softcapping=9.0, logit_multiplier=2.0)
+    f.matrix("model.embed_tokens.weight", 150, HIDDEN, 1.0)
+
+
+def short_tied_table(f):
+    f.arch.update(vocab_size=VOCAB + 7, tie_word_embeddings=True)
+    del f.shapes["lm_head.weight"]
 
 
 def situ(f):
@@ -267,7 +284,8 @@ def experts(f, **moe):
 
 
 def low_rank_experts(f):
-    experts(f)
+    """All experts of a token, so that none is chosen otherwise where activations are rounded."""
+    experts(f, top_k=EXPERTS)
     for name in f.shapes:
         if ".experts." in name:
             f.codecs[name] = "blr1" if ".up_proj" in name else "blr2"
@@ -422,7 +440,7 @@ def prism_half(f):
     f.exact_bound = 2 ** -9
 
 
-FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, loops, clusters, situ, swigluoai,
+FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, global_heads_still, loops, clusters, short_tables, short_tied_table, situ, swigluoai,
                                     swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still,
                                     tubes, masked_tubes, experts, low_rank_experts, resonance, resonance_first, resonance_sigmoid,
                                     resonance_stacked, genome, genome_skill, prism, prism_affine, prism_half,

@@ -18,7 +18,7 @@ EXACT_BOUND = 2e-4   # relative RMS; f32 sums in another order stay below it, as
 FAST_BOUND = 0.05    # relative RMS of 8-bit activations and an f16 cache on small random models
 CLEAR_MARGIN = 0.01  # of the logits' RMS: below it a greedy step may go either way
 GREEDY = 8
-PROMPT = [random.Random(7).randrange(256) for _ in range(19)]
+PROMPT = random.Random(7).choices(range(256), k=19)
 
 
 def load(path):
