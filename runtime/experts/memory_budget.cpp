@@ -25,7 +25,7 @@ Status MemoryBudget::take(uint64_t bytes) {
   const uint64_t least = weights_ + sessions_ + bytes + places;
   if (least > total_)
     return unsupported("--memory allows " + mebibytes(total_) + ", but " + mebibytes(weights_) +
-                       " of weights stay in memory, cache and work space take " + mebibytes(sessions_ + bytes) +
+                       " of weights stay in memory, cache, work space and blends take " + mebibytes(sessions_ + bytes) +
                        (experts_ ? " and the smallest set of experts " + mebibytes(places) : "") +
                        ": the least that works is --memory " + std::to_string(formats::ceil_div(least, kMebi)) +
                        "M (a smaller --max-context needs less)");

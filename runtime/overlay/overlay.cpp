@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "formats/quote.h"
 
@@ -79,15 +80,45 @@ bool changed_by(const OverlayPoint& point, const OverlaySelection& selection) {
                      [&](const OverlayShare& share) { return alternative_of(point, share.skill) != nullptr; });
 }
 
+/// Bytes of all weights that `selection` mixes.
+StatusOr<uint64_t> mixed_bytes(const ResolvedProgram& program, const Resolver& resolver, const ProgramFacts& facts,
+                               const OverlaySelection& selection) {
+  std::set<uint32_t> mixed;
+  Resolver counting = resolver;
+  counting.mix = [&](uint32_t index) {
+    mixed.insert(index);
+    return std::span<const uint8_t>();
+  };
+  for (const Stage& stage : program.stages)
+    for (const OverlayPoint& point : stage.points)
+      if (point.blend && changed_by(point, selection)) {
+        ProgramFacts same = unclaimed(facts);
+        CallList calls;
+        CORTIQ_RETURN_IF_ERROR(resolve_operation(*point.blend, counting, same, calls));
+      }
+  uint64_t bytes = 0;
+  for (const uint32_t index : mixed) {
+    const WeightRef& weight = resolver.weights[index];
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t packed,
+                            formats::packed_bytes(*weight.codec, weight.layout, weight.rows, weight.cols));
+    bytes += packed + formats::kLayoutTailPadding;
+  }
+  return bytes;
+}
+
 } // namespace
 
-StatusOr<std::shared_ptr<const OverlayState>> make_overlay_state(const ResolvedProgram& program,
-                                                                 const Resolver& resolver, const ProgramFacts& facts,
-                                                                 const formats::OverlayCatalog& catalog,
-                                                                 const OverlaySelection& selection) {
+StatusOr<std::shared_ptr<const OverlayState>>
+make_overlay_state(const ResolvedProgram& program, const Resolver& resolver, const ProgramFacts& facts,
+                   const formats::OverlayCatalog& catalog, const OverlaySelection& selection, MemoryBudget* budget) {
   auto state = std::make_shared<OverlayState>();
   state->selection = selection;
   state->mask = selection.mask ? &catalog.masks[*selection.mask] : nullptr;
+  if (budget && selection.blends()) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t bytes, mixed_bytes(program, resolver, facts, selection));
+    CORTIQ_RETURN_IF_ERROR(budget->take(bytes));
+    state->share = BudgetShare(*budget, bytes);
+  }
   state->chosen.resize(program.point_count);
   state->mixed_calls.reserve(program.point_count); // `chosen` points into it
   for (const Stage& stage : program.stages)

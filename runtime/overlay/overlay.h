@@ -11,6 +11,7 @@
 #include "formats/overlay/selection.h"
 #include "formats/status.h"
 #include "runtime/executor/program.h"
+#include "runtime/experts/memory_budget.h"
 #include "runtime/loader/resolver.h"
 #include "runtime/ops/op.h"
 
@@ -23,6 +24,7 @@ struct OverlayState {
   // Of a blend alone: its weights by index, and the calls that read them.
   std::map<uint32_t, std::vector<uint8_t>> mixed_weights;
   std::vector<CallList> mixed_calls;
+  BudgetShare share;
 };
 
 /// The skills, masks and routing data of a manifest. Fails for sizes that do not fit each other.
@@ -42,11 +44,12 @@ void number_calls(ResolvedProgram& program);
 Status resolve_operation(const artifact::Call& call, const Resolver& resolver, ProgramFacts& facts, CallList& out);
 
 /// The state for `selection`, which is one of `catalog`. Takes time and memory only for a blend, whose weights it
-/// mixes: four bytes for every weight that one of its skills replaces.
+/// mixes: four bytes for every weight that one of its skills replaces. They come out of `budget`, where there is one.
 StatusOr<std::shared_ptr<const OverlayState>> make_overlay_state(const ResolvedProgram& program,
                                                                  const Resolver& resolver, const ProgramFacts& facts,
                                                                  const formats::OverlayCatalog& catalog,
-                                                                 const formats::OverlaySelection& selection);
+                                                                 const formats::OverlaySelection& selection,
+                                                                 MemoryBudget* budget);
 
 /// Sets those of a row's columns [first, first + count) to zero that the mask in force cuts; `x` is column `first`.
 void cut_columns(const StepContext& step, const MaskBits& bits, float* x, uint64_t first, uint64_t count);

@@ -69,9 +69,9 @@ StatusOr<std::shared_ptr<const OverlayState>> Model::overlay_state(const formats
   for (const auto& kept : states_)
     if (auto state = kept.lock(); state && state->selection == selection)
       return state;
-  CORTIQ_ASSIGN_OR_RETURN(
-      std::shared_ptr<const OverlayState> state,
-      make_overlay_state(artifact_->program, artifact_->resolver, artifact_->facts, overlay(), selection));
+  CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<const OverlayState> state,
+                          make_overlay_state(artifact_->program, artifact_->resolver, artifact_->facts, overlay(),
+                                             selection, artifact_->memory.get()));
   states_.push_back(state);
   return state;
 }

@@ -3,6 +3,7 @@
 name nothing. Compiled models are held against the reference, and against models that have a skill's tensors as their own.
 """
 import json
+import re
 import sys
 
 import harness
@@ -97,6 +98,31 @@ def check_masks_without_experts(tally, o):
             fixed = o.compile(model, "--task", task)
             same = o.logits(fixed, TOKENS) == o.logits(program, TOKENS, "--task", task)
             tally.check(f"{name}, {task}: compiled as run", None if same else "logits differ")
+
+
+def check_budgets(tally, o):
+    """Skills, masks and blends of experts under the least --memory that works: the same bits. A blend's weights count."""
+    parts, other = CmfParts(o.model("qwen3_moe16-q4t.cmf")), CmfParts(o.model("qwen3_moe16-mxfp4.cmf"))
+    parts.add_skill("x", other.named(".experts."))
+    parts.add_skill("y", other.named(".experts.")[::5])
+    parts.set_masks({"name": "all", "priority": "Fallback"}, {"name": "odd", "experts": lambda layer, expert: expert % 2})
+    program = o.compile(parts.write(o.scratch.output(".cmf")))
+
+    def least(*flags):
+        refused = o.call("cortiq-run", program, "--tokens", "1,2", "-n", "1", *flags)
+        found = re.search(r"the least that works is (--memory) (\d+M)", refused.stderr)
+        return [found[1], found[2]] if found and not harness.why_not_refusal(refused) else []
+
+    budget = least("--memory", "1M")
+    tally.check("the least budget is named", None if budget else "it is not")
+    blend = ["--blend", "x:0.5,y:0.5"]
+    larger = least(*blend, *budget)
+    tally.check("a blend needs more", None if larger and larger != budget else f"{budget}, {larger}")
+    for flags, memory in ([], budget), (["--skill", "x"], budget), (["--skill", "y", "--task", "odd"], budget), (blend, larger):
+        same = o.logits(program, TOKENS, *flags, *memory) == o.logits(program, TOKENS, *flags)
+        tally.check(f"{flags} {memory}", None if same else "logits differ")
+    chat = o.tool("cortiq-run", program, "--chat", "-n", "2", "--temp", "0", "--json", *budget, input="/blend x:1,y:1\none\n/skill x\ntwo\n")
+    tally.check("chat: a blend without room is a slip", None if len(chat.stdout.splitlines()) == 2 and "least that works" in chat.stderr else chat.stderr)
 
 
 def check_mask_files(tally, o):
@@ -228,7 +254,7 @@ def main():
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         overlay = Overlay(args, scratch)
-        for check in (check_codecs, check_low_rank, check_blends, check_masks_without_experts, check_mask_files, check_masked_skills, check_skill_outputs, check_words):
+        for check in (check_codecs, check_low_rank, check_blends, check_masks_without_experts, check_budgets, check_mask_files, check_masked_skills, check_skill_outputs, check_words):
             try:
                 check(tally, overlay)
             except RuntimeError as error:
