@@ -65,6 +65,11 @@ public:
   /// row.
   virtual Value levels(const Record& record, unsigned v, unsigned step) = 0;
 
+  /// Signed levels plus 128, for dot products that take unsigned ones.
+  virtual Value raised_levels(const Record& record, unsigned v, unsigned step) {
+    return e_.bit_xor(levels(record, v, step), e_.splat_i8(0x80));
+  }
+
   /// Scale (f32 lanes) and minimum of span number `span` of the record.
   virtual Value scale(const Record& record, unsigned v, unsigned span) = 0;
   virtual Value minimum(const Record& record, unsigned v, unsigned span) { return {}; }

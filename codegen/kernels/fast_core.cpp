@@ -115,11 +115,9 @@ private:
     }
     for (unsigned step : steps_of(s, span, all_steps)) {
       std::vector<Value> level(c_.vectors);
-      for (unsigned v = 0; v < c_.vectors; ++v) {
-        level[v] = c_.decoder.levels(place.record, v, step);
-        if (g_.is_signed)
-          level[v] = e_.bit_xor(level[v], e_.splat_i8(0x80));
-      }
+      for (unsigned v = 0; v < c_.vectors; ++v)
+        level[v] =
+            g_.is_signed ? c_.decoder.raised_levels(place.record, v, step) : c_.decoder.levels(place.record, v, step);
       for (size_t t = 0; t < c_.tokens.size(); ++t) {
         Value x = codes(place, t, step);
         for (unsigned v = 0; v < c_.vectors; ++v) {

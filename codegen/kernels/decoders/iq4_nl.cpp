@@ -3,13 +3,21 @@
 
 #include "codegen/kernels/decoders/decoders.h"
 #include "codegen/kernels/decoders/nibbles.h"
+#include "codegen/kernels/decoders/record_scratch.h"
 
 namespace cortiq::codegen {
 namespace {
 
 const std::vector<int8_t> kLevels = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
-class Iq4NlDecoder final : public NibbleHalves {
+std::vector<int8_t> raised_levels_table() {
+  std::vector<int8_t> raised;
+  for (int level : kLevels)
+    raised.push_back(int8_t(level + 128 - 256 * (level >= 0)));
+  return raised;
+}
+
+class Iq4NlDecoder : public NibbleHalves {
 public:
   using NibbleHalves::NibbleHalves;
 
@@ -19,34 +27,49 @@ public:
     g.umax = 127;
     return g;
   }
-  Value levels(const Record& r, unsigned v, unsigned step) override {
-    return e_.lookup16(e_.table16(kLevels), nibbles(r, v, step));
+  Value levels(const Record& r, unsigned v, unsigned step) final {
+    return e_.lookup16(e_.table16(kLevels), codes(r, v, step));
+  }
+  Value raised_levels(const Record& r, unsigned v, unsigned step) final {
+    return e_.lookup16(e_.table16(raised_levels_table()), codes(r, v, step));
   }
   Value scale(const Record& r, unsigned v, unsigned) override { return load_f16(r.at, format_.field("d"), 0, v); }
+
+protected:
+  virtual Value codes(const Record& r, unsigned v, unsigned step) { return nibbles(r, v, step); }
 };
 
-class Iq4XsDecoder final : public NibbleHalves {
+class Iq4XsDecoder final : public Iq4NlDecoder {
 public:
-  using NibbleHalves::NibbleHalves;
+  using Iq4NlDecoder::Iq4NlDecoder;
 
   Geometry geometry() const override {
-    Geometry g;
+    Geometry g = Iq4NlDecoder::geometry();
     g.block = 256;
-    g.is_signed = true;
-    g.umax = 127;
     return g;
   }
-  Value levels(const Record& r, unsigned v, unsigned step) override {
-    return e_.lookup16(e_.table16(kLevels), nibbles(r, v, step % 8, step / 8 * 4));
+  void begin_group(Address, Address scratch, unsigned) override { shared_.set(scratch); }
+  void begin_record(const Record& r, unsigned vectors) override {
+    for (unsigned v = 0; v < vectors; ++v) {
+      shared_.put(e_, v, kD, load_f16(r.at, format_.field("d"), 0, v));
+      Value high = e_.widen_unsigned(e_.load(e_.narrow(e_.i16_type()), unit(r.at, format_.field("sh"), 0, v)));
+      shared_.put(e_, v, kHigh, e_.shl(high, 4));
+    }
   }
   Value scale(const Record& r, unsigned v, unsigned g) override {
-    Value low = load_words(r.at, format_.field("sl"), 0, v);
+    Value low = load_words(r.at, format_.field("sl"), 0, v), high = shared_.i32(e_, v, kHigh);
     low = e_.bit_and(g ? e_.shr_u(low, 4 * g) : low, e_.splat_i32(15));
-    Value high = e_.widen_unsigned(e_.load(e_.narrow(e_.i16_type()), unit(r.at, format_.field("sh"), 0, v)));
-    high = e_.shl(e_.bit_and(g ? e_.shr_u(high, 2 * g) : high, e_.splat_i32(3)), 4);
+    high = e_.bit_and(g ? e_.shr_u(high, 2 * g) : high, e_.splat_i32(0x30));
     Value sc = e_.sub(e_.bit_or(low, high), e_.splat_i32(32));
-    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(sc));
+    return e_.mul(e_.to_f32(sc), shared_.f32(e_, v, kD));
   }
+
+protected:
+  Value codes(const Record& r, unsigned v, unsigned step) override { return nibbles(r, v, step % 8, step / 8 * 4); }
+
+private:
+  enum Shared : unsigned { kD, kHigh };
+  RecordScratch shared_;
 };
 
 } // namespace

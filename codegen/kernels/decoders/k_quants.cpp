@@ -9,10 +9,9 @@
 // register held over 256 weights would cost another value its own:
 //   scratch[v][shared][lane]
 
-#include <array>
-
 #include "codegen/kernels/decoders/bit_fields.h"
 #include "codegen/kernels/decoders/decoders.h"
+#include "codegen/kernels/decoders/record_scratch.h"
 
 namespace cortiq::codegen {
 namespace {
@@ -21,33 +20,6 @@ namespace {
 Value bits_of(Emit& e, Value word, unsigned shift, int32_t mask) {
   return e.bit_and(shift ? e.shr_u(word, shift) : word, e.splat_i32(mask));
 }
-
-/// What the sub-blocks of a record share, a row a lane: in registers where there are 32 of them, else in scratch.
-class RecordScratch {
-public:
-  void set(Address scratch) { scratch_ = scratch; }
-  void put(Emit& e, unsigned v, unsigned shared, Value value) {
-    if (in_registers(e))
-      values_[v][shared] = value;
-    else
-      e.store(value, at(e, v, shared));
-  }
-  Value i32(Emit& e, unsigned v, unsigned shared) const {
-    return in_registers(e) ? e.bitcast(values_[v][shared], e.i32()) : e.load(e.i32(), at(e, v, shared));
-  }
-  Value f32(Emit& e, unsigned v, unsigned shared) const {
-    return in_registers(e) ? values_[v][shared] : e.load(e.f32(), at(e, v, shared));
-  }
-
-private:
-  static constexpr unsigned kMost = 8;
-  static bool in_registers(Emit& e) { return e.lanes() == 16; }
-  Address at(Emit& e, unsigned v, unsigned shared) const {
-    return scratch_ + int64_t(v * kMost + shared) * e.vector_bytes();
-  }
-  Address scratch_;
-  std::array<std::array<Value, kMost>, 2> values_;
-};
 
 /// The same f32 lanes with the other sign.
 Value negated(Emit& e, Value v) {
