@@ -15,6 +15,7 @@
 #include "runtime/cli/whole_number.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/evaluate/perplexity.h"
+#include "tools/cortiq-bench/barrier_bench.h"
 #include "tools/cortiq-bench/kernel_bench.h"
 #include "tools/cortiq-bench/kernel_speed.h"
 #include "tools/cortiq-bench/machine/machine.h"
@@ -45,7 +46,7 @@ struct CommandLine {
   cortiq::bench::QualityBenchOptions quality;
   std::string numerics, target, memory, output, synthetic, threads;
   uint64_t seed = 0;
-  bool bandwidth = false, machine = false;
+  bool bandwidth = false, barriers = false, machine = false;
 };
 
 void declare(CLI::App& app, CommandLine& line) {
@@ -111,6 +112,10 @@ void declare(CLI::App& app, CommandLine& line) {
          "units reach")
       ->group(machine);
   app.add_flag("--bandwidth", line.bandwidth, "measure only how fast this machine reads memory")->group(machine);
+
+  app.add_flag("--barriers", line.barriers,
+               "measure what a stage of a step costs when it has nothing to do, for each number of threads")
+      ->group(machine);
 
   const std::string synthetic = "Models of any shape";
   app.add_option(
@@ -249,11 +254,21 @@ Status run(CLI::App& app, CommandLine& line) {
   CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));
   if (!line.kernel.codec.empty())
     return run_kernel(app, line);
+  if (line.barriers) {
+    CORTIQ_RETURN_IF_ERROR(
+        refuse(app, "--barriers",
+               {"FILE",      "--machine", "--bandwidth", "--synthetic", "--prefill", "--decode", "--repeat",
+                "--kv",      "--fill",    "--memory",    "--pages",     "--numa",    "--json",   "--verbose",
+                "--profile", "--trace",   "--roofline",  "--numerics",  "--target",  "-o"}));
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> threads, cortiq::bench::parse_threads(line.threads));
+    cortiq::bench::report_barriers(threads);
+    return {};
+  }
   if (line.bandwidth || line.machine)
     return run_machine(app, line);
   const bool synthetic = app.count("--synthetic") != 0;
   if (line.model.files.empty() && !synthetic)
-    return cortiq::invalid("it needs a FILE, --synthetic, --machine, --gemv or --bandwidth; see --help");
+    return cortiq::invalid("it needs a FILE, --synthetic, --machine, --barriers, --gemv or --bandwidth; see --help");
   CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring a model's speed", {"--shape", "--weights", "--x"}));
   if (line.model.prefill == 0 && line.model.decode == 0)
     return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
