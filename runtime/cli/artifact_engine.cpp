@@ -14,7 +14,7 @@ std::string describe(const Model& model, const Session& session, bool asked) {
   return (info.name.empty() ? info.architecture : info.name) + ": " + (info.exact ? "exact" : "fast") + ", " +
          info.target + ", " + std::to_string(session.threads()) + " threads" +
          (asked ? "" : " (" + default_threads_reason(read_cpu_limits()) + ")") + ", cache " +
-         (session.kv_type() == KvType::kF16 ? "f16" : "f32") + ", context " + std::to_string(session.max_context());
+         kv_type_name(session.kv_type()) + ", context " + std::to_string(session.max_context());
 }
 
 } // namespace
@@ -31,8 +31,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   how.placement = load.placement;
   how.max_context = options.max_context;
   how.profile = options.verbose;
-  if (!options.kv.empty())
-    how.kv = options.kv == "f16" ? KvType::kF16 : KvType::kF32;
+  how.kv = parse_kv_type(options.kv);
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::create(model, how));
   Loaded out;
   out.text_absent = model->info().text_absent;

@@ -119,7 +119,7 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->check(whole_number(0, kMostThreads))
       ->group(machine);
   app.add_option("--kv", o.kv, "element type of the key/value cache")
-      ->check(CLI::IsMember({"f32", "f16"}))
+      ->check(CLI::IsMember({"f32", "f16", "q8"}))
       ->group(machine);
   app.add_option("--max-context", o.max_context, "positions of the context (default: the artifact's)")
       ->check(whole_number(1))

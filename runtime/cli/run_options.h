@@ -34,7 +34,7 @@ struct RunOptions {
   // How to run it.
   std::string backend = "cpu";
   unsigned threads = 0;
-  std::string kv; ///< "", "f32" or "f16"
+  std::string kv; ///< "", "f32", "f16" or "q8"
   uint64_t max_context = 0;
   uint64_t memory = 0; ///< bytes; 0 = no budget
   std::string pages = "system", numa = "auto";

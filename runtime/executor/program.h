@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/executor/kv_type.h"
+
 namespace cortiq::artifact {
 struct Call;
 } // namespace cortiq::artifact
@@ -35,15 +37,29 @@ inline constexpr uint64_t kPositionBlock = 64; ///< attention reads whole blocks
 
 /// Shape of one layer's cache. Keys: [kv_heads][position / 16][k_dim][16], so that sixteen positions' scores are
 /// computed side by side without a horizontal sum; values: [kv_heads][position][v_stride], v_stride = v_dim rounded up
-/// to 16 with zeros behind.
+/// to 16 with zeros behind. In q8, of keys: [kv_heads][position / 16][k_dim / 32]{[32][16] codes, [16] factors}; of
+/// values: [kv_heads][position]{[v_stride / 32] factors, [v_stride] codes}, both divisions rounded up.
 struct KvShape {
   uint64_t kv_heads = 0, k_dim = 0, v_dim = 0, window = 0;
   uint64_t ring = 0; ///< positions that are kept, a multiple of 64: position p stands at p % ring; 0 = all are kept
   /// Positions that the layer keeps in a cache of `positions`, the stride of its heads.
   uint64_t capacity(uint64_t positions) const { return ring != 0 && ring < positions ? ring : positions; }
   uint64_t v_stride() const { return (v_dim + 15) / 16 * 16; }
-  uint64_t k_elements(uint64_t positions) const { return (positions + 15) / 16 * 16 * k_dim; } ///< a head
-  uint64_t v_elements(uint64_t positions) const { return positions * v_stride(); }             ///< a head
+  /// Of sixteen positions of a head.
+  uint64_t key_group_bytes(KvType type) const {
+    if (type == KvType::kQ8)
+      return (k_dim + kKvGroup - 1) / kKvGroup * (kKvGroup * 16 + 16 * sizeof(float));
+    return k_dim * 16 * (type == KvType::kF16 ? 2 : 4);
+  }
+  /// Of one position of a head.
+  uint64_t value_row_bytes(KvType type) const {
+    if (type == KvType::kQ8)
+      return (v_stride() + kKvGroup - 1) / kKvGroup * sizeof(float) + v_stride();
+    return v_stride() * (type == KvType::kF16 ? 2 : 4);
+  }
+  /// Of a head, for a multiple of 16 positions.
+  uint64_t key_bytes(KvType type, uint64_t positions) const { return positions / 16 * key_group_bytes(type); }
+  uint64_t value_bytes(KvType type, uint64_t positions) const { return positions * value_row_bytes(type); }
 };
 
 /// One layer's cache of a session.
@@ -62,7 +78,7 @@ struct StepContext {
   uint8_t* arena = nullptr;
   const uint32_t* tokens = nullptr; ///< ids of the batch
   uint64_t position = 0;            ///< of the batch's first token
-  bool kv_f16 = false;
+  KvType kv_type = KvType::kF32;
   uint64_t kv_positions = 0; ///< capacity of the caches that are no rings, a multiple of 64
   std::span<const KvLayerState> kv;
   /// A rope table's cosines and sines for the batch: [token][pair] of cos, then the same of sin.

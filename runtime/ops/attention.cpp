@@ -89,7 +89,7 @@ public:
       const uint64_t seen = step.position + shape.first + token;
       pairs += kv.window == 0 ? seen : std::min(seen, kv.window);
     }
-    return {(end - first) * kv.kv_heads * (kv.k_dim + kv.v_dim) * (step.kv_f16 ? 2 : 4),
+    return {(end - first) * kv.kv_heads * (kv.key_group_bytes(step.kv_type) / 16 + kv.value_row_bytes(step.kv_type)),
             2 * pairs * heads * (kv.k_dim + kv.v_dim)};
   }
   uint64_t items(const StepShape& shape) const override { return cut(shape).items(); }
@@ -287,18 +287,20 @@ private:
   template <class Place>
   uint64_t attend(const StepContext& step, const Piece& piece, uint64_t chunk, const Room& room, Place place) const {
     const uint64_t kv_head = piece.head / group();
-    const uint64_t element = step.kv_f16 ? sizeof(uint16_t) : sizeof(float);
+    const KvType type = step.kv_type;
     const uint64_t capacity = kv.capacity(step.kv_positions);
     AttentionTask task{room.parts,
                        0,
-                       step.kv[layer].keys + kv_head * kv.k_elements(capacity) * element,
-                       step.kv[layer].values + kv_head * kv.v_elements(capacity) * element,
+                       step.kv[layer].keys + kv_head * kv.key_bytes(type, capacity),
+                       step.kv[layer].values + kv_head * kv.value_bytes(type, capacity),
                        capacity / kAttentionBlock,
                        kv.k_dim,
                        kv.v_stride(),
                        scale,
                        softcap,
-                       step.kv_f16};
+                       type,
+                       kv.key_group_bytes(type),
+                       kv.value_row_bytes(type)};
     uint64_t first = 0;
     while (first < piece.rows() && !sees(room.totals[first], chunk))
       ++first;

@@ -1,5 +1,9 @@
 // Before attention: norms of each query and key head, rotary positions, and the append to the layer's cache.
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "runtime/ops/op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -141,25 +145,62 @@ private:
   bool append(const StepContext& step, uint64_t position, uint64_t head, const float* key, const float* value,
               uint8_t* scratch) const {
     const uint64_t capacity = kv.capacity(step.kv_positions), place = position % capacity;
-    const uint64_t key_at = head * kv.k_elements(capacity) + place / 16 * 16 * kv.k_dim + place % 16;
-    const uint64_t value_at = head * kv.v_elements(capacity) + place * kv.v_stride();
     const KvLayerState& cache = step.kv[layer];
-    if (!step.kv_f16) {
-      auto* keys = reinterpret_cast<float*>(cache.keys) + key_at;
+    uint8_t* key_group =
+        cache.keys + head * kv.key_bytes(step.kv_type, capacity) + place / 16 * kv.key_group_bytes(step.kv_type);
+    uint8_t* value_row =
+        cache.values + head * kv.value_bytes(step.kv_type, capacity) + place * kv.value_row_bytes(step.kv_type);
+    if (step.kv_type == KvType::kQ8)
+      return append_q8(key_group, value_row, place % 16, key, value);
+    if (step.kv_type == KvType::kF32) {
+      auto* keys = reinterpret_cast<float*>(key_group) + place % 16;
       for (uint64_t i = 0; i < kv.k_dim; ++i)
         keys[16 * i] = key[i];
-      std::memcpy(reinterpret_cast<float*>(cache.values) + value_at, value, kv.v_dim * sizeof(float));
+      std::memcpy(value_row, value, kv.v_dim * sizeof(float));
       return true;
     }
     auto* wide = reinterpret_cast<float*>(scratch); // the row again, with zeros behind it
     auto* half = reinterpret_cast<uint16_t*>(wide + padded(std::max(kv.k_dim, kv.v_dim)));
     bool fits = to_f16(key, kv.k_dim, wide, half);
-    auto* keys = reinterpret_cast<uint16_t*>(cache.keys) + key_at;
+    auto* keys = reinterpret_cast<uint16_t*>(key_group) + place % 16;
     for (uint64_t i = 0; i < kv.k_dim; ++i)
       keys[16 * i] = half[i];
     fits = to_f16(value, kv.v_dim, wide, half) && fits;
-    std::memcpy(reinterpret_cast<uint16_t*>(cache.values) + value_at, half, kv.v_dim * sizeof(uint16_t));
+    std::memcpy(value_row, half, kv.v_dim * sizeof(uint16_t));
     return fits;
+  }
+
+  bool append_q8(uint8_t* key_group, uint8_t* value_row, uint64_t lane, const float* key, const float* value) const {
+    bool fits = true;
+    for (uint64_t first = 0; first < kv.k_dim; first += kKvGroup) {
+      auto* codes = reinterpret_cast<int8_t*>(key_group + first / kKvGroup * (kKvGroup * 16 + 16 * sizeof(float)));
+      auto* factors = reinterpret_cast<float*>(codes + kKvGroup * 16);
+      fits = to_q8(key + first, std::min(kKvGroup, kv.k_dim - first), codes + lane, 16, factors[lane]) && fits;
+    }
+    auto* factors = reinterpret_cast<float*>(value_row);
+    auto* codes = reinterpret_cast<int8_t*>(value_row + kv.value_row_bytes(KvType::kQ8) - kv.v_stride());
+    for (uint64_t first = 0; first < kv.v_dim; first += kKvGroup)
+      fits = to_q8(value + first, std::min(kKvGroup, kv.v_dim - first), codes + first, 1, factors[first / kKvGroup]) &&
+             fits;
+    return fits;
+  }
+
+  /// One group of codes, `stride` apart, and their factor; false when a value is not finite.
+  static bool to_q8(const float* x, uint64_t count, int8_t* codes, uint64_t stride, float& factor) {
+    float largest = 0, poison = 0; // the latter becomes NaN when a value is not finite
+    for (uint64_t i = 0; i < count; ++i) {
+      largest = std::max(largest, std::abs(x[i]));
+      poison += x[i] * 0.0f;
+    }
+    factor = largest / 127.0f;
+    if (poison != poison || !(largest <= std::numeric_limits<float>::max()))
+      return false;
+    const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+    for (uint64_t i = 0; i < count; ++i) {
+      const float code = std::nearbyint(x[i] * std::min(inverse, std::numeric_limits<float>::max()));
+      codes[i * stride] = static_cast<int8_t>(std::clamp(code, -127.0f, 127.0f)); // a tiny largest overflows
+    }
+    return true;
   }
 
   static bool to_f16(const float* x, uint64_t count, float* wide, uint16_t* half) {

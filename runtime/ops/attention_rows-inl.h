@@ -24,10 +24,14 @@ namespace HWY_NAMESPACE {
 constexpr size_t kLanes = hn::MaxLanes(F32());
 constexpr size_t kVectors = 16 / kLanes; // vectors that hold one value of 16 positions
 
-template <bool kF16>
+/// The vector of values that starts `element` values behind `base`; of q8 without its factor.
+template <KvType kType>
 HWY_INLINE hn::Vec<F32> LoadCache(const uint8_t* base, uint64_t element) {
   const F32 d;
-  if constexpr (kF16) {
+  if constexpr (kType == KvType::kQ8) {
+    const hn::Rebind<int8_t, F32> d8;
+    return hn::ConvertTo(d, hn::PromoteTo(I32(), hn::LoadU(d8, reinterpret_cast<const int8_t*>(base) + element)));
+  } else if constexpr (kType == KvType::kF16) {
     const hn::Rebind<hwy::float16_t, F32> dh;
     return hn::PromoteTo(d, hn::LoadU(dh, reinterpret_cast<const hwy::float16_t*>(base) + element));
   } else {
@@ -35,35 +39,65 @@ HWY_INLINE hn::Vec<F32> LoadCache(const uint8_t* base, uint64_t element) {
   }
 }
 
-/// Asks for what the next block reads in this one's place: blocks alternate between keys and values, which the
-/// hardware's prefetchers do not follow. Reading past the cache's end asks for nothing.
-template <bool kF16>
-HWY_INLINE void Ahead(const uint8_t* base, uint64_t element) {
-  __builtin_prefetch(base + element * (kF16 ? 2 : 4));
+constexpr uint64_t element_bytes(KvType type) {
+  return type == KvType::kF32 ? 4 : type == KvType::kF16 ? 2 : 1;
 }
 
-/// Scores of R rows against S groups of 16 positions; `scores` has a row each 64.
-template <bool kF16, int R, int S>
-HWY_INLINE void ScoreGroups(const AttentionTask& task, const AttentionRow* rows, uint64_t group, float* scores) {
+/// Scores of R rows against S groups of 16 positions over values [first, last) of their heads, as the sums stand in the
+/// cache; `keys(s)` is where value `first` of group s stands. Asks for the same of the block that follows, `ahead`
+/// bytes on: blocks alternate between keys and values, which the hardware's prefetchers do not follow. Asking past the
+/// cache's end asks for nothing.
+template <KvType kType, int R, int S, class Keys>
+HWY_INLINE void SumProducts(const AttentionRow* rows, Keys keys, uint64_t ahead, uint64_t first, uint64_t last,
+                            hn::Vec<F32> (&acc)[R][S][kVectors]) {
   const F32 d;
-  hn::Vec<F32> acc[R][S][kVectors];
   for (int r = 0; r < R; ++r)
     for (int s = 0; s < S; ++s)
       for (size_t v = 0; v < kVectors; ++v)
         acc[r][s][v] = hn::Zero(d);
-  for (uint64_t i = 0; i < task.k_dim; ++i)
+  for (uint64_t i = first; i < last; ++i)
     for (int s = 0; s < S; ++s)
       for (size_t v = 0; v < kVectors; ++v) {
         if (v == 0)
-          Ahead<kF16>(task.keys, ((group + 4 + s) * task.k_dim + i) * 16);
-        const auto key = LoadCache<kF16>(task.keys, ((group + s) * task.k_dim + i) * 16 + v * kLanes);
+          __builtin_prefetch(keys(s) + ahead + (i - first) * 16 * element_bytes(kType));
+        const auto key = LoadCache<kType>(keys(s), (i - first) * 16 + v * kLanes);
         for (int r = 0; r < R; ++r)
           acc[r][s][v] = hn::MulAdd(hn::Set(d, rows[r].q[i]), key, acc[r][s][v]);
       }
-  for (int r = 0; r < R; ++r)
-    for (int s = 0; s < S; ++s)
-      for (size_t v = 0; v < kVectors; ++v)
-        hn::StoreU(acc[r][s][v], d, scores + r * kAttentionBlock + s * 16 + v * kLanes);
+}
+
+/// Scores of R rows against S groups of 16 positions; `scores` has a row each 64.
+template <KvType kType, int R, int S>
+HWY_INLINE void ScoreGroups(const AttentionTask& task, const AttentionRow* rows, uint64_t group, float* scores) {
+  const F32 d;
+  hn::Vec<F32> acc[R][S][kVectors];
+  const uint8_t* base = task.keys + group * task.key_group_bytes;
+  const uint64_t ahead = 4 * task.key_group_bytes;
+  auto at = [&](int r, int s, size_t v) { return scores + r * kAttentionBlock + s * 16 + v * kLanes; };
+  if constexpr (kType == KvType::kQ8) {
+    constexpr uint64_t kCodes = kKvGroup * 16;
+    for (uint64_t first = 0; first < task.k_dim; first += kKvGroup) {
+      const uint8_t* block = base + first / kKvGroup * (kCodes + 16 * sizeof(float));
+      SumProducts<kType, R, S>(
+          rows, [&](int s) { return block + s * task.key_group_bytes; }, ahead, first,
+          std::min(first + kKvGroup, task.k_dim), acc);
+      for (int s = 0; s < S; ++s)
+        for (size_t v = 0; v < kVectors; ++v) {
+          const auto factor =
+              hn::LoadU(d, reinterpret_cast<const float*>(block + s * task.key_group_bytes + kCodes) + v * kLanes);
+          for (int r = 0; r < R; ++r) {
+            const auto before = first == 0 ? hn::Zero(d) : hn::LoadU(d, at(r, s, v));
+            hn::StoreU(hn::MulAdd(acc[r][s][v], factor, before), d, at(r, s, v));
+          }
+        }
+    }
+  } else {
+    SumProducts<kType, R, S>(rows, [&](int s) { return base + s * task.key_group_bytes; }, ahead, 0, task.k_dim, acc);
+    for (int r = 0; r < R; ++r)
+      for (int s = 0; s < S; ++s)
+        for (size_t v = 0; v < kVectors; ++v)
+          hn::StoreU(acc[r][s][v], d, at(r, s, v));
+  }
 }
 
 /// Turns a block's raw scores of one row into weights, and returns the factor for what the row has summed so far.
@@ -99,7 +133,7 @@ HWY_INLINE float Weigh(const AttentionTask& task, AttentionRow& row, uint64_t bl
 }
 
 /// acc = acc * correction + sum over positions [first, last) of weight * value, for C vectors of columns.
-template <bool kF16, int R, int C>
+template <KvType kType, int R, int C>
 HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_t base, uint64_t first, uint64_t last,
                           const float* weights, const float* corrections, uint64_t column) {
   const F32 d;
@@ -107,10 +141,14 @@ HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_
   for (int r = 0; r < R; ++r)
     for (int c = 0; c < C; ++c)
       acc[r][c] = hn::Mul(hn::LoadU(d, rows[r].acc + column + c * kLanes), hn::Set(d, corrections[r]));
+  const uint64_t factors = task.value_row_bytes - task.v_stride; // bytes in front of q8 codes
   for (uint64_t j = first; j < last; ++j) {
-    Ahead<kF16>(task.values, (base + kAttentionBlock + j) * task.v_stride + column);
+    const uint8_t* row = task.values + (base + j) * task.value_row_bytes;
+    __builtin_prefetch(row + kAttentionBlock * task.value_row_bytes + column * element_bytes(kType));
     for (int c = 0; c < C; ++c) {
-      const auto value = LoadCache<kF16>(task.values, (base + j) * task.v_stride + column + c * kLanes);
+      auto value = LoadCache<kType>(kType == KvType::kQ8 ? row + factors : row, column + c * kLanes);
+      if constexpr (kType == KvType::kQ8)
+        value = hn::Mul(value, hn::Set(d, reinterpret_cast<const float*>(row)[(column + c * kLanes) / kKvGroup]));
       for (int r = 0; r < R; ++r)
         acc[r][c] = hn::MulAdd(hn::Set(d, weights[r * kAttentionBlock + j]), value, acc[r][c]);
     }
@@ -120,7 +158,7 @@ HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_
       hn::StoreU(acc[r][c], d, rows[r].acc + column + c * kLanes);
 }
 
-template <bool kF16, int R>
+template <KvType kType, int R>
 HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint64_t block) {
   // Enough independent sums to hide the latency, few enough to stay in registers.
   constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
@@ -137,19 +175,19 @@ HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint6
       for (int r = 0; r < R; ++r) // masked below
         std::fill_n(scores + r * kAttentionBlock + group * 16, kGroups * 16, 0.0f);
     else
-      ScoreGroups<kF16, R, kGroups>(task, rows, place * 4 + group, scores + group * 16);
+      ScoreGroups<kType, R, kGroups>(task, rows, place * 4 + group, scores + group * 16);
   }
   float corrections[R];
   for (int r = 0; r < R; ++r)
     corrections[r] = Weigh(task, rows[r], block, scores + r * kAttentionBlock);
   uint64_t column = 0;
   for (; column + kColumns * kLanes <= task.v_stride; column += kColumns * kLanes)
-    AddValues<kF16, R, kColumns>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
+    AddValues<kType, R, kColumns>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
   for (; column < task.v_stride; column += kLanes)
-    AddValues<kF16, R, 1>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
+    AddValues<kType, R, 1>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
 }
 
-template <bool kF16>
+template <KvType kType>
 void RunBlocks(const AttentionTask& task) {
   const uint64_t last_block = (task.rows[task.count - 1].end - 1) / kAttentionBlock;
   for (uint64_t block = task.rows[0].begin / kAttentionBlock; block <= last_block; ++block) {
@@ -163,26 +201,30 @@ void RunBlocks(const AttentionTask& task) {
       AttentionRow* rows = task.rows + row;
       switch (end - row) {
       case 1:
-        BlockRows<kF16, 1>(task, rows, block);
+        BlockRows<kType, 1>(task, rows, block);
         break;
       case 2:
-        BlockRows<kF16, 2>(task, rows, block);
+        BlockRows<kType, 2>(task, rows, block);
         break;
       case 3:
-        BlockRows<kF16, 3>(task, rows, block);
+        BlockRows<kType, 3>(task, rows, block);
         break;
       default:
-        BlockRows<kF16, 4>(task, rows, block);
+        BlockRows<kType, 4>(task, rows, block);
       }
     }
   }
 }
 
 void Attend(const AttentionTask& task) {
-  if (task.f16)
-    RunBlocks<true>(task);
-  else
-    RunBlocks<false>(task);
+  switch (task.type) {
+  case KvType::kF32:
+    return RunBlocks<KvType::kF32>(task);
+  case KvType::kF16:
+    return RunBlocks<KvType::kF16>(task);
+  case KvType::kQ8:
+    return RunBlocks<KvType::kQ8>(task);
+  }
 }
 
 /// Divides a finished row by its sum; `sink` is one more score without a value, absent when `has_sink` is false.

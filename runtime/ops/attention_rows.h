@@ -27,7 +27,8 @@ struct AttentionTask {
   uint64_t blocks; ///< that the cache has: block b of the context stands at b % blocks
   uint64_t k_dim, v_stride;
   float scale, softcap;
-  bool f16;
+  KvType type;
+  uint64_t key_group_bytes, value_row_bytes;
 };
 
 } // namespace cortiq::runtime

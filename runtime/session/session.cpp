@@ -74,7 +74,7 @@ public:
   uint64_t preferred_batch() const override { return std::min(program_.max_batch, kPreferredBatch); }
   void rewind(uint64_t position) override { position_ = std::min(position, position_); }
   unsigned threads() const override { return executor_.threads(); }
-  KvType kv_type() const override { return kv_f16_ ? KvType::kF16 : KvType::kF32; }
+  KvType kv_type() const override { return kv_type_; }
   uint64_t reserved_bytes() const override {
     return arena_.bytes() + kv_.bytes() + recurrent_.reserved_bytes() + executor_.scratch_bytes();
   }
@@ -174,7 +174,7 @@ public:
 private:
   ArtifactSession(std::shared_ptr<const Model> model, const SessionOptions& options)
       : model_(std::move(model)), program_(model_->artifact().program),
-        kv_f16_(options.kv ? *options.kv == KvType::kF16 : model_->info().kv_f16),
+        kv_type_(options.kv.value_or(model_->info().kv_f16 ? KvType::kF16 : KvType::kF32)),
         max_context_(options.max_context != 0 ? options.max_context : model_->info().max_context),
         rope_(program_.rope_tables, program_.max_batch),
         executor_(program_, options.threads != 0 ? options.threads : default_threads(read_cpu_limits()),
@@ -189,7 +189,6 @@ private:
                      " that the artifact was compiled for; compile it with --max-context " +
                      std::to_string(max_context_));
     kv_positions_ = (max_context_ + kPositionBlock - 1) / kPositionBlock * kPositionBlock;
-    const uint64_t element = kv_f16_ ? 2 : 4;
     std::optional<uint64_t> total = 0;
     std::vector<uint64_t> offsets;
     std::optional<uint64_t> ring_slack;
@@ -197,10 +196,10 @@ private:
       const uint64_t positions = layer.capacity(kv_positions_);
       if (positions < kv_positions_) // the next query needs window - 1 positions of the ring
         ring_slack = std::min(ring_slack.value_or(positions), positions - (layer.window - 1));
-      for (const uint64_t width : {layer.k_dim, layer.v_stride()}) {
-        offsets.push_back(*total);
-        total = formats::checked_add(total, formats::checked_mul(formats::checked_mul(layer.kv_heads, width),
-                                                                 formats::checked_mul(positions, element)));
+      for (const uint64_t bytes : {layer.key_group_bytes(kv_type_), 16 * layer.value_row_bytes(kv_type_)}) {
+        offsets.push_back(*total); // of 16 positions of a head: multiples of 64
+        total = formats::checked_add(total, formats::checked_mul(formats::checked_mul(layer.kv_heads, bytes),
+                                                                 formats::checked_mul(positions / 16, uint64_t{1})));
         if (!total || *total > (uint64_t{1} << 46))
           return io_error("a cache of " + std::to_string(max_context_) + " positions does not fit the address space");
       }
@@ -261,7 +260,7 @@ private:
     rope_.fill(position_, count);
     kv_overflow_.store(0, std::memory_order_relaxed);
     take_overlay();
-    StepContext context{arena_.data(), tokens.data(),   position_,     kv_f16_,       kv_positions_,
+    StepContext context{arena_.data(), tokens.data(),   position_,     kv_type_,      kv_positions_,
                         layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
     context.overlay = overlay_.get();
     context.taps = taps_;
@@ -272,9 +271,9 @@ private:
     if (experts_)
       CORTIQ_RETURN_IF_ERROR(experts_->end());
     if (const uint32_t layer = kv_overflow_.load(std::memory_order_relaxed); layer != 0)
-      return unsupported(
-          "layer " + std::to_string(layer - 1) +
-          ": a key or value is not finite or beyond 65504, the largest number of the f16 cache; use --kv f32");
+      return unsupported("layer " + std::to_string(layer - 1) + ": a key or value is not finite" +
+                         (kv_type_ == KvType::kF16 ? " or beyond 65504, the largest number of the f16 cache" : "") +
+                         "; use --kv f32");
     position_ += count;
     return {};
   }
@@ -287,7 +286,7 @@ private:
 
   std::shared_ptr<const Model> model_;
   const ResolvedProgram& program_;
-  bool kv_f16_;
+  KvType kv_type_;
   uint64_t max_context_;
   uint64_t kv_positions_ = 0;
   uint64_t position_ = 0;

@@ -12,12 +12,11 @@
 
 #include "formats/status.h"
 #include "runtime/engine.h"
+#include "runtime/executor/kv_type.h"
 #include "runtime/memory/placement.h"
 #include "runtime/session/profile.h"
 
 namespace cortiq::runtime {
-
-enum class KvType { kF32, kF16 };
 
 /// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
 struct LoadOptions {

@@ -67,7 +67,8 @@ void declare(CLI::App& app, CommandLine& line) {
          "threads; 0 (default): what affinity, cgroup quota and cores allow. Several with commas between, as in "
          "16,8,4,1, are measured in turn")
       ->type_name("N[,N...]");
-  app.add_option("--kv", line.model.kv, "element type of the key/value cache")->check(CLI::IsMember({"f32", "f16"}));
+  app.add_option("--kv", line.model.kv, "element type of the key/value cache")
+      ->check(CLI::IsMember({"f32", "f16", "q8"}));
   app.add_option("--memory", line.memory,
                  "budget for weights, cache and work space, as in 8G; experts are read as needed")
       ->check(memory_size())

@@ -91,7 +91,7 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   how.profile = profiled(options);
   how.placement = {options.pages == "large", options.numa == "auto"};
   if (!options.kv.empty())
-    how.kv = options.kv == "f16" ? runtime::KvType::kF16 : runtime::KvType::kF32;
+    how.kv = runtime::parse_kv_type(options.kv);
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())
     return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +
@@ -102,7 +102,7 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
 StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo& info, runtime::Session& session) {
   Run run;
   run.threads = session.threads();
-  run.kv = session.kv_type() == runtime::KvType::kF16 ? "f16" : "f32";
+  run.kv = runtime::kv_type_name(session.kv_type());
   const uint64_t ids = info.token_count != 0 ? std::min(info.token_count, info.vocab) : info.vocab;
   std::vector<uint32_t> prompt(options.prefill);
   for (size_t i = 0; i < prompt.size(); ++i)

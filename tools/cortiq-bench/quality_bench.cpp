@@ -60,7 +60,7 @@ StatusOr<Contender> prepare(std::shared_ptr<const runtime::Model> model, const Q
   how.max_context = window;
   how.profile = options.verbose;
   if (!kv.empty())
-    how.kv = kv == "f16" ? runtime::KvType::kF16 : runtime::KvType::kF32;
+    how.kv = runtime::parse_kv_type(kv);
   CORTIQ_ASSIGN_OR_RETURN(auto session, runtime::Session::create(model, how));
   return Contender{std::move(model), std::move(session)};
 }
@@ -92,7 +92,7 @@ Json describe(const runtime::Model& model, const runtime::Session& session, cons
   return {{"model", info.name.empty() ? info.architecture : info.name},
           {"numerics", info.exact ? "exact" : "fast"},
           {"target", info.target},
-          {"kv", session.kv_type() == runtime::KvType::kF16 ? "f16" : "f32"},
+          {"kv", runtime::kv_type_name(session.kv_type())},
           {"perplexity", score.perplexity()},
           {"perplexity_error", score.perplexity_error()},
           {"mean_loss", score.mean_loss}};

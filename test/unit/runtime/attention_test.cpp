@@ -21,18 +21,21 @@ constexpr double kError = 2e-6;
 struct Form {
   const char* name;
   uint64_t heads, kv_heads, k_dim, v_dim, window;
-  bool f16, quantized;
+  KvType type;
+  bool quantized;
   std::vector<uint32_t> group_windows = {};
 };
 
 const Form kForms[] = {
-    {"grouped", 6, 2, 64, 64, 0, false, false},
-    {"half", 6, 2, 64, 64, 0, true, true},
-    {"no_groups", 3, 3, 24, 24, 0, false, false},
-    {"one_cache_head_of_many", 16, 1, 48, 32, 0, true, true},
-    {"window", 8, 4, 32, 32, 300, false, true},
-    {"windows_of_groups", 4, 2, 32, 32, 700, true, false, {100, 700}},
-    {"heads_that_share_a_quantization_group", 4, 2, 32, 20, 0, false, true},
+    {"eight_bits", 6, 2, 64, 64, 0, KvType::kQ8, false},
+    {"eight_bits_of_odd_widths", 4, 2, 48, 40, 300, KvType::kQ8, false},
+    {"grouped", 6, 2, 64, 64, 0, KvType::kF32, false},
+    {"half", 6, 2, 64, 64, 0, KvType::kF16, true},
+    {"no_groups", 3, 3, 24, 24, 0, KvType::kF32, false},
+    {"one_cache_head_of_many", 16, 1, 48, 32, 0, KvType::kF16, true},
+    {"window", 8, 4, 32, 32, 300, KvType::kF32, true},
+    {"windows_of_groups", 4, 2, 32, 32, 700, KvType::kF16, false, {100, 700}},
+    {"heads_that_share_a_quantization_group", 4, 2, 32, 20, 0, KvType::kF32, true},
 };
 
 class Attention : public ::testing::TestWithParam<Form> {
@@ -65,25 +68,45 @@ protected:
   void fill(const KvShape& kv) {
     std::mt19937 random(7);
     std::normal_distribution<float> normal(0, 0.5f);
-    const uint64_t element = GetParam().f16 ? 2 : 4;
-    keys_.resize(kv.kv_heads * kv.k_elements(kPositions) * element);
-    values_.resize(kv.kv_heads * kv.v_elements(kPositions) * element);
-    auto put = [&](std::vector<uint8_t>& to, uint64_t at, float value) {
-      if (GetParam().f16) {
+    const KvType type = GetParam().type;
+    keys_.resize(kv.kv_heads * kv.key_bytes(type, kPositions));
+    values_.resize(kv.kv_heads * kv.value_bytes(type, kPositions));
+    std::uniform_int_distribution<int> code(-127, 127);
+    std::uniform_real_distribution<float> factor(0.001f, 0.01f);
+    // Value `i` of a row whose values stand `stride` apart behind `base`, in q8 with the factor at `factor_at`.
+    auto put = [&](uint8_t* base, uint64_t i, uint64_t stride, uint8_t* factor_at) {
+      float value = normal(random);
+      if (type == KvType::kF32) {
+        std::memcpy(base + i * stride * 4, &value, 4);
+      } else if (type == KvType::kF16) {
         const uint16_t half = formats::float_to_half(value);
-        std::memcpy(to.data() + at * 2, &half, 2);
-        return formats::half_to_float(half);
+        std::memcpy(base + i * stride * 2, &half, 2);
+        value = formats::half_to_float(half);
+      } else {
+        if (i % kKvGroup == 0) {
+          const float made = factor(random);
+          std::memcpy(factor_at, &made, 4);
+        }
+        const int chosen = code(random);
+        reinterpret_cast<int8_t*>(base)[i % kKvGroup * stride] = static_cast<int8_t>(chosen);
+        std::memcpy(&value, factor_at, 4);
+        value *= static_cast<float>(chosen);
       }
-      std::memcpy(to.data() + at * 4, &value, 4);
       return value;
     };
     for (uint64_t h = 0; h < kv.kv_heads; ++h)
       for (uint64_t p = 0; p < kPositions; ++p) {
-        for (uint64_t i = 0; i < kv.k_dim; ++i)
-          k_.push_back(
-              put(keys_, h * kv.k_elements(kPositions) + (p / 16 * kv.k_dim + i) * 16 + p % 16, normal(random)));
+        uint8_t* group = keys_.data() + h * kv.key_bytes(type, kPositions) + p / 16 * kv.key_group_bytes(type);
+        const uint64_t lane = p % 16 * (type == KvType::kF32 ? 4 : type == KvType::kF16 ? 2 : 1);
+        for (uint64_t i = 0; i < kv.k_dim; ++i) {
+          uint8_t* block = group + (type == KvType::kQ8 ? i / kKvGroup * (kKvGroup * 16 + 64) : 0);
+          k_.push_back(put(block + lane, i, 16, block + kKvGroup * 16 + p % 16 * 4));
+        }
+        uint8_t* row = values_.data() + h * kv.value_bytes(type, kPositions) + p * kv.value_row_bytes(type);
+        const uint64_t factors = (kv.v_stride() + kKvGroup - 1) / kKvGroup * 4;
         for (uint64_t i = 0; i < kv.v_dim; ++i)
-          v_.push_back(put(values_, h * kv.v_elements(kPositions) + p * kv.v_stride() + i, normal(random)));
+          v_.push_back(type == KvType::kQ8 ? put(row + factors + i / kKvGroup * kKvGroup, i, 1, row + i / kKvGroup * 4)
+                                           : put(row, i, 1, nullptr));
       }
     for (uint64_t i = 0; i < kPositions * GetParam().heads * kv.k_dim; ++i)
       all_q_.push_back(normal(random));
@@ -98,7 +121,7 @@ protected:
     StepContext step;
     step.arena = runner_.arena();
     step.position = position;
-    step.kv_f16 = form.f16;
+    step.kv_type = form.type;
     step.kv_positions = kPositions;
     const KvLayerState layer{keys_.data(), values_.data()};
     step.kv = {&layer, 1};

@@ -20,6 +20,8 @@ using ::testing::HasSubstr;
 constexpr double kF32Error = 2e-5;
 // Keys and values carry 11 bits.
 constexpr double kF16Error = 5e-3;
+// Or 7 bits of the largest of 32.
+constexpr double kQ8Error = 2e-2;
 
 std::vector<uint32_t> some_tokens(size_t count) {
   std::vector<uint32_t> out;
@@ -79,11 +81,12 @@ TEST_F(SessionTest, AgreesWithPlainArithmetic) {
   const std::vector<double> want = TinyModel().reference(tokens);
   EXPECT_LT(relative_error(run_chunks(*session(), tokens, tokens.size()), want), kF32Error);
   EXPECT_LT(relative_error(run_chunks(*session(1, KvType::kF16), tokens, tokens.size()), want), kF16Error);
+  EXPECT_LT(relative_error(run_chunks(*session(1, KvType::kQ8), tokens, tokens.size()), want), kQ8Error);
 }
 
 TEST_F(SessionTest, ResultsDependNeitherOnChunksNorOnThreads) {
   const auto tokens = some_tokens(140);
-  for (const KvType kv : {KvType::kF32, KvType::kF16}) {
+  for (const KvType kv : {KvType::kF32, KvType::kF16, KvType::kQ8}) {
     const std::vector<float> want = run_chunks(*session(1, kv), tokens, tokens.size());
     for (const unsigned threads : {1u, 2u, 5u})
       for (const size_t chunk : {1u, 7u, 16u, 100u}) {
