@@ -163,6 +163,7 @@ private:
 // Two workers on two processors of which another process has one: halves handed out at the beginning of a stage would
 // leave the speed of one thread on half a processor. What is compared runs in turns, and the best run of each counts:
 // others on the machine only add time.
+constexpr double kHeldTo = 0.8;
 TEST(Executor, LosesLittleToAProcessOnOneOfItsProcessors) {
   cpu_set_t all;
   CPU_ZERO(&all);
@@ -185,22 +186,30 @@ TEST(Executor, LosesLittleToAProcessOnOneOfItsProcessors) {
     const BusyProcess busy(processors[1]);
     ASSERT_TRUE(busy.running());
     Executor one(program, 1, false), both(program, 2, false);
-    auto seconds = [](Executor& executor) {
+    struct Run {
+      double wall, cpu;
+    };
+    auto run = [](Executor& executor) {
+      const double cpu = cpu_seconds();
       const auto start = Clock::now();
       for (int step = 0; step < 10; ++step)
         executor.step({}, 1, 0, 1);
-      return std::chrono::duration<double>(Clock::now() - start).count();
+      return Run{std::chrono::duration<double>(Clock::now() - start).count(), cpu_seconds() - cpu};
     };
-    double best_one = 1e9, best_both = 1e9, ratio = 0;
-    for (int round = 0; round < 12 && (round < 4 || ratio < 0.8); ++round) {
-      best_one = std::min(best_one, seconds(one));
-      best_both = std::min(best_both, seconds(both));
+    double best_one = 1e9, best_both = 1e9, ratio = 0, had = 0;
+    for (int round = 0; round < 16 && (round < 4 || ratio < kHeldTo); ++round) {
+      const Run alone = run(one);
+      best_one = std::min(best_one, alone.wall);
+      best_both = std::min(best_both, run(both).wall);
       ratio = best_one / best_both;
+      had += std::min(1.0, alone.cpu / alone.wall) / 16;
     }
     RecordProperty("speed_of_two_threads_by_that_of_one", std::to_string(ratio));
-    EXPECT_GT(ratio, 0.7); // 0.8 is what it is held to on an idle machine; a neighbour's burst may fall on one of them
+    sched_setaffinity(0, sizeof(all), &all);
+    if (ratio <= kHeldTo && had < 0.97)
+      GTEST_SKIP() << "others use these processors too: one thread had " << had << " of one; the ratio was " << ratio;
+    EXPECT_GT(ratio, kHeldTo);
   }
-  sched_setaffinity(0, sizeof(all), &all);
 }
 
 } // namespace
