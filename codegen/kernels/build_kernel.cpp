@@ -91,13 +91,10 @@ void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
 
 /// How far ahead of its records a kernel asks memory for weights. A core's window of instructions holds about a
 /// microsecond's tenth of them: where a byte of weights costs much arithmetic, that is too few bytes for the latency of
-/// memory, and the processor's own prefetchers stop at each page and fall behind. Where a byte costs little they do
-/// well, and hints only take slots of loads.
-int64_t prefetch_distance(const KernelSpec& spec, const formats::R16Format& format, const Geometry& geometry) {
+/// memory, and the processor's own prefetchers stop at each page and fall behind. Verbatim rows are left to them.
+int64_t prefetch_distance(const KernelSpec& spec) {
   constexpr int64_t kDistance = 6144;
-  const uint64_t record_bytes = uint64_t(format.block_bytes) * (geometry.block / format.block);
-  const bool dense = spec.tokens * geometry.block > record_bytes;
-  return dense && spec.rows == formats::kRowGroup ? kDistance : 0;
+  return spec.rows == formats::kRowGroup ? kDistance : 0;
 }
 
 /// Where the overlay's scratch starts: behind the decoder's ladder and the core's sums.
@@ -112,7 +109,7 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   CoreContext c{e,         f.spec,    *decoder, decoder->geometry(),
                 format,    f.vectors, f.tokens, {scratch, Decoder::kLadderBytes},
                 unit.dot4, 0};
-  const int64_t ahead = prefetch_distance(f.spec, format, c.geometry);
+  const int64_t ahead = prefetch_distance(f.spec);
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
   // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
   const size_t at_once = e.lanes() == 8 ? 4 : 8;
