@@ -77,7 +77,8 @@ StatusOr<CmfStreamWriter> CmfStreamWriter::create(const std::string& path, Json 
 Status CmfStreamWriter::begin_tensor(uint64_t size_hint) {
   if (extents_.size() == tensors_.size())
     return internal_error("more payloads than tensors");
-  CORTIQ_RETURN_IF_ERROR(file_.pad_to(size_hint < kCmfLargePayload ? kCmfTensorAlignment : kCmfDataAlignment));
+  const uint64_t alignment = size_hint < kCmfLargePayload ? kCmfTensorAlignment : kCmfDataAlignment;
+  CORTIQ_RETURN_IF_ERROR(file_.extend_to(ceil_div(file_.size(), alignment) * alignment));
   extents_.push_back({file_.size(), 0});
   return {};
 }
@@ -92,7 +93,7 @@ Status CmfStreamWriter::write_at(uint64_t offset, std::span<const uint8_t> bytes
   return file_.write_at(extent.offset + offset, bytes);
 }
 
-std::vector<uint8_t> CmfStreamWriter::directory(std::span<const uint8_t> file) const {
+std::vector<uint8_t> CmfStreamWriter::directory(std::span<const uint8_t> file, bool hash_payloads) const {
   const uint64_t pool = kCmfDirectoryHead + tensors_.size() * kCmfRecordBytes;
   std::vector<uint8_t> out(directory_size_);
   store<uint64_t>(out, 0, tensors_.size());
@@ -111,15 +112,17 @@ std::vector<uint8_t> CmfStreamWriter::directory(std::span<const uint8_t> file) c
     store(out, record + 32, extent.offset - data_offset_);
     store(out, record + 40, extent.size);
     const std::span<const uint8_t> payload = file.subspan(extent.offset, extent.size);
-    store(out, record + 48, hash64(payload));
-    release_pages(payload);
+    if (hash_payloads) {
+      store(out, record + 48, hash64(payload));
+      release_pages(payload);
+    }
     std::copy(tensor.name.begin(), tensor.name.end(), out.begin() + static_cast<ptrdiff_t>(pool + name_at));
     name_at += tensor.name.size();
   }
   return out;
 }
 
-Status CmfStreamWriter::finish() {
+Status CmfStreamWriter::finish(bool hash_payloads) {
   if (extents_.size() != tensors_.size())
     return internal_error("fewer payloads than tensors");
   CmfEnvelope envelope;
@@ -133,7 +136,7 @@ Status CmfStreamWriter::finish() {
   std::vector<uint8_t> records;
   {
     CORTIQ_ASSIGN_OR_RETURN(const MappedFile written, MappedFile::open(file_.temporary_path()));
-    records = directory(written.bytes());
+    records = directory(written.bytes(), hash_payloads);
   }
   CORTIQ_ASSIGN_OR_RETURN(const CmfHeader parsed, parse_cmf_header(header_, envelope.data.size));
   envelope.required_features = feature_mask(CmfFeature::kTensorDir) | parsed.content_features;

@@ -40,8 +40,8 @@ public:
   Status write_at(uint64_t offset, std::span<const uint8_t> bytes);
 
   /// Hashes the payloads and writes directory, sections and envelope. The whole file is then there to be opened under
-  /// temporary_path().
-  Status finish();
+  /// temporary_path(). Without `hash_payloads` the directory states no hashes of tensors.
+  Status finish(bool hash_payloads = true);
   const std::string& temporary_path() const { return file_.temporary_path(); }
   /// Bytes written so far.
   uint64_t size() const { return file_.size(); }
@@ -54,7 +54,7 @@ private:
     uint64_t size = 0;
   };
   explicit CmfStreamWriter(AtomicFile file);
-  std::vector<uint8_t> directory(std::span<const uint8_t> file) const;
+  std::vector<uint8_t> directory(std::span<const uint8_t> file, bool hash_payloads) const;
 
   AtomicFile file_;
   std::string header_;
