@@ -22,6 +22,8 @@ constexpr uint64_t kSpinNanoseconds = 50'000;
 constexpr uint64_t kIdleFactor = 4;
 // More workers than CPUs: the others need the core.
 constexpr uint64_t kSpinsOversubscribed = 16;
+// Of a stage's number of items: they are begun in their order.
+constexpr uint64_t kInOrder = uint64_t{1} << 63;
 // Blocks a worker's share is taken in, so that a late or slow worker leaves most of it to the others.
 constexpr uint64_t kBlocksPerWorker = 4;
 constexpr uint64_t kCounterBytes = 64;
@@ -150,7 +152,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   stages_.clear();
   for (const Stage& stage : program_.stages) {
     const StepShape shape = stage.head ? StepShape{head_first, head_count, threads()} : StepShape{0, count, threads()};
-    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false};
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false, false};
     SharedNeeds given;
     for_active_calls(stage, overlay, [&](const Call& call) {
       calls_.push_back({&call, shape, 0});
@@ -161,6 +163,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
         given = {given.counters + needs.counters, given.bytes + needs.bytes};
       }
       plan.by_position = plan.by_position || call.by_position();
+      plan.in_order = plan.in_order || call.in_order();
       ++plan.calls;
     });
     stages_.push_back(plan);
@@ -176,7 +179,8 @@ void Executor::count_items(StagePlan& stage, uint64_t position) {
     stage.items += calls_[i].shape.count == 0 ? 0 : calls_[i].call->items(calls_[i].shape);
   }
   // Whoever sees it also sees that the phases of the plan before are over.
-  items_[static_cast<size_t>(&stage - stages_.data())].store(stage.items, std::memory_order_release);
+  items_[static_cast<size_t>(&stage - stages_.data())].store(stage.items | (stage.in_order ? kInOrder : 0),
+                                                             std::memory_order_release);
 }
 
 void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
@@ -265,17 +269,19 @@ std::optional<Executor::Block> Executor::take_block(uint64_t phase, unsigned own
   std::atomic<uint64_t>& cursor = cursors_[owner].taken;
   uint64_t seen = cursor.load(std::memory_order_acquire);
   while (true) {
-    const uint64_t items = items_[stage_of(phase)].load(std::memory_order_acquire);
+    const uint64_t known = items_[stage_of(phase)].load(std::memory_order_acquire), items = known & ~kInOrder;
+    const bool in_order = (known & kInOrder) != 0;
     // While the phase lasts, the items are its own, and a cursor under another tag is of a stage before it: a phase
     // ends only after every share was taken under its tag, and the exchange below fails then.
     if (phase_.load(std::memory_order_acquire) != phase)
       return std::nullopt;
-    const uint64_t first = items * owner / threads(), last = items * (owner + 1) / threads();
+    const uint64_t first = in_order ? 0 : items * owner / threads();
+    const uint64_t last = !in_order ? items * (owner + 1) / threads() : owner == 0 ? items : 0;
     const uint64_t taken = seen >> kTagBits == tag ? seen & kTagMask : 0;
     if (first + taken >= last)
       return std::nullopt;
-    const uint64_t share = last - first;
-    const uint64_t count = std::min(share - taken, std::max<uint64_t>(1, share / kBlocksPerWorker));
+    const uint64_t share = last - first, blocks = kBlocksPerWorker * (in_order ? threads() : 1);
+    const uint64_t count = std::min(share - taken, std::max<uint64_t>(1, share / blocks));
     if (cursor.compare_exchange_weak(seen, tag << kTagBits | (taken + count), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
       return Block{first + taken, first + taken + count};

@@ -54,6 +54,7 @@ private:
     uint32_t first_call, calls;
     uint64_t items;
     bool by_position; ///< a call's number of items changes with the position
+    bool in_order;    ///< some call's items have to be begun in their order: they are one share
   };
   /// Where a worker's share of the stage stands: the stage's tag in the upper half, items taken in the lower. Nobody
   /// resets it: under another tag the share is whole.
@@ -94,7 +95,7 @@ private:
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
   uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_position_ = 0;
   std::unique_ptr<Cursor[]> cursors_;              ///< by worker
-  std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late
+  std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late; with kInOrder
   const StepContext* context_ = nullptr;
 
   // High bits: step number; low bits: the stage being run, or the number of stages when the step is done.

@@ -135,7 +135,8 @@ struct CallWork {
   uint64_t operations = 0; ///< of matrix work; a multiplication and its addition are two
 };
 
-/// One call of the program. Immutable; its work items may run in any order, on any worker, at the same time.
+/// One call of the program. Immutable; its work items may run in any order, on any worker, at the same time, unless
+/// in_order() says otherwise.
 class Call {
 public:
   virtual ~Call() = default;
@@ -150,6 +151,8 @@ public:
   virtual uint64_t scratch_bytes() const { return 0; }
   /// Whether items() depends on StepShape::position.
   virtual bool by_position() const { return false; }
+  /// Whether an item may wait for those before it, so that they have to be begun in their order.
+  virtual bool in_order() const { return false; }
   /// For a cache of `positions`; `bytes` is a multiple of 64.
   virtual SharedNeeds shared_needs(uint64_t positions) const {
     (void)positions;

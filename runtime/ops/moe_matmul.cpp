@@ -90,6 +90,8 @@ public:
   }
 
   uint64_t scratch_bytes() const override { return formats::kKernelScratchBytes; }
+  /// Experts get their places in the order of the ticket, and give them up when they are done.
+  bool in_order() const override { return bank != kNoIndex; }
 
   SlotRef plan_slot;
   std::vector<Expert> experts;
