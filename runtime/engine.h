@@ -32,6 +32,20 @@ public:
   /// and for more tokens than the context has room for; the state is then as before.
   virtual StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) = 0;
 
+  /// Whether the model can guess the token after the next one.
+  virtual bool can_draft() const { return false; }
+  /// Whether draft() will be called, from the next forward() on: what it reads is kept only then.
+  virtual void keep_drafts(bool) {}
+  /// Should `next` follow the tokens held: logits of the token behind it, as the model guesses them. Empty when there
+  /// is no guess to be had. The state is as before, but the logits of the last forward() are gone.
+  virtual std::span<const float> draft(uint32_t /*next*/) { return {}; }
+  /// forward() of `token` and a guess of the one behind it, with the logits of both, bit for bit those of two calls.
+  /// Taking the guess back, by rewind(position() - 1) before the next call, costs nothing.
+  virtual StatusOr<std::span<const float>> verify(uint32_t token, uint32_t guess) {
+    const uint32_t ids[] = {token, guess};
+    return forward(ids, true);
+  }
+
   /// Forgets everything after the first `position` tokens; `position` is at most position().
   virtual void rewind(uint64_t position) = 0;
   void reset() { rewind(0); }

@@ -47,12 +47,16 @@ public:
     for (auto stage : program.getBody().front().getOps<kernel::StageOp>()) {
       auto row = std::make_unique<artifact::StageT>();
       row->head = stage.getHead();
+      row->stream = stage.getStream();
+      row->draft = stage.getDraft();
       row->name = stage.getName().str();
       for (Operation& op : stage.getBody().front())
         row->calls.push_back(isa<kernel::ChooseOp>(op) ? choiceRow(cast<kernel::ChooseOp>(op)) : callRow(&op));
       out.stages.push_back(std::move(row));
     }
-    out.logits = numbers_.slot(cast<kernel::ReturnOp>(program.getBody().front().back()).getLogits());
+    auto end = cast<kernel::ReturnOp>(program.getBody().front().back());
+    out.logits = numbers_.slot(end.getLogits());
+    out.draft_logits = numbers_.slot(end.getDraft());
     out.arena_bytes_per_token = *program.getArenaBytesPerToken();
     return out;
   }

@@ -5,6 +5,7 @@
 
 #include "compiler/frontend/RopeTables.h"
 #include "compiler/frontend/cmf/BoundedAttention.h"
+#include "compiler/frontend/cmf/Draft.h"
 #include "compiler/frontend/cmf/Experts.h"
 #include "compiler/frontend/cmf/Flint.h"
 #include "compiler/frontend/cmf/LatentAttention.h"
@@ -42,6 +43,7 @@ public:
       CORTIQ_RETURN_IF_ERROR(describeLayer(i));
     if (arch_.loop_final_norm && arch_.num_loops > 1)
       model_.loopLength = arch_.num_layers;
+    CORTIQ_RETURN_IF_ERROR(describeDraft());
     CORTIQ_RETURN_IF_ERROR(describeCmfPrism(file_, model_));
     noteCmfGenome(file_, model_);
     CORTIQ_RETURN_IF_ERROR(describeCmfOverlay(file_, model_));
@@ -348,6 +350,28 @@ private:
     return {};
   }
 
+  // The block that guesses (specification 3.13), with the attention of the model's global layers.
+  Status describeDraft() {
+    CORTIQ_ASSIGN_OR_RETURN(const bool present, hasCmfDraft(file_, model_));
+    if (!present)
+      return {};
+    LayerDescription& layer = model_.draft.emplace().layer;
+    layer.heads = arch_.num_attention_heads;
+    layer.kvHeads = arch_.num_global_kv_heads.value_or(arch_.num_kv_heads);
+    layer.headDim = arch_.global_head_dim.value_or(arch_.head_dim);
+    layer.vDim = arch_.v_head_dim.value_or(layer.headDim);
+    if (arch_.arch_name == "spark2_5" || arch_.arch_name == "lfm3")
+      layer.gate = cmf::GateFunction::sigmoid;
+    if (layer.kvHeads == 0 || layer.heads % layer.kvHeads != 0 || layer.vDim == 0 || layer.vDim > layer.headDim)
+      return invalid("the sizes of its heads do not fit the MTP block 'model.mtp'");
+    CORTIQ_RETURN_IF_ERROR(describeCmfDraftEnds(file_, model_));
+    if (hasCmfLatentAttention(file_, kDraftBlock))
+      CORTIQ_RETURN_IF_ERROR(describeCmfLatentAttention(file_, kDraftBlock, layer, model_));
+    else
+      CORTIQ_RETURN_IF_ERROR(describeAttention(kDraftBlock, layer));
+    return describeFeedForward(kDraftBlock);
+  }
+
   // The one number of an optional tensor.
   StatusOr<double> layerScalar(const std::string& name) const {
     const Tensor* tensor = file_.find(name);
@@ -361,7 +385,8 @@ private:
   }
 
   Status describeAttention(int64_t i, LayerDescription& layer) {
-    CORTIQ_RETURN_IF_ERROR(describeCmfBounds(file_, i, layer, model_));
+    if (i != kDraftBlock)
+      CORTIQ_RETURN_IF_ERROR(describeCmfBounds(file_, i, layer, model_));
     auto name = [&](std::string_view suffix) { return layerName(i, "self_attn." + std::string(suffix)); };
     struct Part {
       std::string name;
@@ -457,11 +482,11 @@ private:
     auto name = [&](std::string_view suffix) { return layerName(i, "mlp." + std::string(suffix)); };
     if (hasCmfExperts(file_, i)) {
       CORTIQ_RETURN_IF_ERROR(describeCmfExperts(file_, i, model_));
-      model_.layers[i].feedForward = FeedForward::kExperts;
+      model_.layer(i).feedForward = FeedForward::kExperts;
       if (!file_.find(name("gate_proj.weight")))
         return {};
       // A dense block beside the experts, each with norms of its own.
-      model_.layers[i].feedForward = FeedForward::kDualExperts;
+      model_.layer(i).feedForward = FeedForward::kDualExperts;
       for (const char* norm :
            {"post_feedforward_layernorm_1", "pre_feedforward_layernorm_2", "post_feedforward_layernorm_2"})
         CORTIQ_RETURN_IF_ERROR(vector(layerName(i, norm + std::string(".weight")), model_.hidden));

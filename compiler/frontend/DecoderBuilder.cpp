@@ -27,10 +27,8 @@ DictionaryAttr modelAttr(OpBuilder& builder, const ModelDescription& model) {
 }
 
 // A layer with norms around its feed-forward block is a sandwich: the norm after attention then belongs to its output.
-Value buildLayer(GraphBuilder& graph, int64_t index, Value h) {
-  LayerDescription layer = graph.model().layers[index];
-  layer.cache = index;
-  const int64_t block = layer.block.value_or(index);
+Value buildLayer(GraphBuilder& graph, LayerDescription layer, int64_t block, int64_t cache, Value h) {
+  layer.cache = cache;
   auto name = [&](StringRef suffix) { return layerName(block, suffix); };
   const bool sandwich = graph.model().find(name("pre_feedforward_layernorm.weight")) ||
                         graph.model().find(name("post_feedforward_layernorm.weight"));
@@ -52,10 +50,24 @@ Value buildLayer(GraphBuilder& graph, int64_t index, Value h) {
   return layer.outputScale != 1 ? graph.create<cmf::ScaleOp>(h, graph.real(layer.outputScale)).getResult() : h;
 }
 
-Value buildHead(GraphBuilder& graph, Value h) {
+Value buildEmbedding(GraphBuilder& graph, Value ids, const std::string& weight) {
   const ModelDescription& model = graph.model();
-  h = graph.norm(h, "model.norm");
-  Value logits = graph.linear(h, "lm_head", model.find("lm_head.weight") ? "" : kEmbedding);
+  // Rows of the model's embedding may stand behind a transform.
+  const bool hidden = model.hadamard.block != 0 && weight == kEmbedding;
+  Value h = graph.create<cmf::EmbedOp>(ids, graph.weight(weight), graph.real(hidden ? 1 : model.embedScale));
+  if (!hidden)
+    return h;
+  h = graph.untransformed(h);
+  return model.embedScale != 1 ? graph.create<cmf::ScaleOp>(h, graph.real(model.embedScale)).getResult() : h;
+}
+
+Value buildHead(GraphBuilder& graph, Value h, const std::string& norm, const std::string& ownWeight) {
+  const ModelDescription& model = graph.model();
+  h = graph.norm(h, norm);
+  Value logits = graph.linear(h, "lm_head",
+                              model.find(ownWeight)          ? ownWeight
+                              : model.find("lm_head.weight") ? "lm_head.weight"
+                                                             : kEmbedding);
   // Tokens without a row have the logit 0.
   if (const int64_t rows = cast<RankedTensorType>(logits.getType()).getDimSize(1); rows < model.vocab) {
     SmallVector<int64_t> from(model.vocab, -1);
@@ -71,6 +83,19 @@ Value buildHead(GraphBuilder& graph, Value h) {
   return logits;
 }
 
+// Of the tokens that follow, and the stream that the trunk left at each position: logits of the tokens after those
+// (CMF specification 3.13).
+Value buildDraft(GraphBuilder& graph, Value next, Value stream) {
+  const ModelDescription& model = graph.model();
+  constexpr const char* kOwnEmbedding = "model.mtp.embed_tokens.weight";
+  Value e = buildEmbedding(graph, next, model.find(kOwnEmbedding) ? kOwnEmbedding : kEmbedding);
+  e = graph.norm(e, "model.mtp.enorm");
+  Value h = graph.norm(stream, "model.mtp.hnorm");
+  Value x = graph.linear(graph.create<cmf::ConcatHeadsOp>(e, h, 1, false), "model.mtp.eh_proj");
+  x = buildLayer(graph, model.draft->layer, kDraftBlock, static_cast<int64_t>(model.layers.size()), x);
+  return buildHead(graph, x, "model.mtp.norm", "model.mtp.lm_head.weight");
+}
+
 } // namespace
 
 OwningOpRef<ModuleOp> buildModule(MLIRContext& context, const ModelDescription& model) {
@@ -81,25 +106,25 @@ OwningOpRef<ModuleOp> buildModule(MLIRContext& context, const ModelDescription& 
   (*module)->setAttr(cmf::kModelAttr, modelAttr(builder, model));
   builder.setInsertionPointToEnd(module->getBody());
   const auto ids = RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
-  auto forward =
-      graph.create<func::FuncOp>(cmf::kForwardName, builder.getFunctionType({ids}, {graph.activations(model.vocab)}));
+  const size_t heads = model.draft ? 2 : 1;
+  auto forward = graph.create<func::FuncOp>(
+      cmf::kForwardName,
+      builder.getFunctionType(SmallVector<Type>(heads, ids), SmallVector<Type>(heads, graph.activations(model.vocab))));
   Block* body = forward.addEntryBlock();
   builder.setInsertionPointToStart(body);
 
-  const bool hidden = model.hadamard.block != 0; // rows of the embedding stand behind a transform
-  Value h = graph.create<cmf::EmbedOp>(body->getArgument(0), graph.weight(kEmbedding),
-                                       graph.real(hidden ? 1 : model.embedScale));
-  if (hidden) {
-    h = graph.untransformed(h);
-    if (model.embedScale != 1)
-      h = graph.create<cmf::ScaleOp>(h, graph.real(model.embedScale));
-  }
+  Value h = buildEmbedding(graph, body->getArgument(0), kEmbedding);
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    h = endLayer(graph, static_cast<int64_t>(i), h, buildLayer(graph, static_cast<int64_t>(i), h));
+    const auto index = static_cast<int64_t>(i);
+    const LayerDescription& layer = model.layers[i];
+    h = endLayer(graph, index, h, buildLayer(graph, layer, layer.block.value_or(index), index, h));
     if (model.loopLength != 0 && (i + 1) % model.loopLength == 0 && i + 1 < model.layers.size())
       h = graph.norm(h, "model.norm");
   }
-  graph.create<func::ReturnOp>(buildHead(graph, h));
+  SmallVector<Value> results = {buildHead(graph, h, "model.norm", "lm_head.weight")};
+  if (model.draft)
+    results.push_back(buildDraft(graph, body->getArgument(1), h));
+  graph.create<func::ReturnOp>(results);
   addOverlayPoints(*module, model);
   return module;
 }

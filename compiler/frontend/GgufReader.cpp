@@ -68,7 +68,9 @@ Status GgufReader::readSizes() {
   if (predictors >= static_cast<uint64_t>(blocks))
     return invalid("key " + key("nextn_predict_layers") + " is " + std::to_string(predictors) + " of " +
                    std::to_string(blocks) + " blocks (" + key("block_count") + "), which leaves no model");
-  model_.layers.resize(blocks - static_cast<int64_t>(predictors));
+  // Lists a layer have an entry for every block.
+  model_.layers.resize(blocks);
+  predictors_ = static_cast<int64_t>(predictors);
   CORTIQ_ASSIGN_OR_RETURN(model_.trainedContext, size("context_length"));
   CORTIQ_ASSIGN_OR_RETURN(model_.hidden, size("embedding_length"));
   // A model whose layers all have experts needs no width of dense blocks.
@@ -343,9 +345,10 @@ Status GgufReader::describeDecoder(const DecoderTraits& traits) {
   CORTIQ_RETURN_IF_ERROR(readRope(traits));
   CORTIQ_RETURN_IF_ERROR(readExpertCounts(traits));
   CORTIQ_RETURN_IF_ERROR(readEnds(traits));
-  for (size_t i = 0; i < model_.layers.size(); ++i)
+  const int64_t trunk = static_cast<int64_t>(model_.layers.size()) - predictors_;
+  for (int64_t i = 0; i < trunk; ++i)
     CORTIQ_RETURN_IF_ERROR(readLayer(i, traits));
-  return {};
+  return readDraft(traits);
 }
 
 } // namespace cortiq::compiler

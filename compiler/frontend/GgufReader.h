@@ -158,6 +158,7 @@ private:
   Status readFrequencyFactors(const std::string& name, std::vector<double>& frequencies) const;
   Status readEnds(const DecoderTraits& traits);
   Status readLayer(int64_t layer, const DecoderTraits& traits);
+  Status readDraft(const DecoderTraits& traits);
   Status readMixer(int64_t layer, const DecoderTraits& traits);
   Status readAttention(int64_t layer, const DecoderTraits& traits);
   Status readGatedQueries(int64_t layer);
@@ -178,7 +179,8 @@ private:
   uint64_t maxContext_;
   ModelDescription model_;
   int64_t keyLength_ = 0, valueLength_ = 0;
-  int64_t taps_ = 0; ///< of the recurrent mixers' convolution
+  int64_t taps_ = 0;       ///< of the recurrent mixers' convolution
+  int64_t predictors_ = 0; ///< blocks at the end of model_.layers that are no part of the trunk, while it is read
   std::vector<int64_t> feedForward_, expertWidth_;
 };
 

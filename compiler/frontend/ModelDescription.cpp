@@ -7,6 +7,8 @@
 namespace cortiq::compiler {
 
 std::string layerName(int64_t layer, std::string_view suffix) {
+  if (layer == kDraftBlock)
+    return "model.mtp.layers.0." + std::string(suffix);
   return "model.layers." + std::to_string(layer) + "." + std::string(suffix);
 }
 

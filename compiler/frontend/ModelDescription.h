@@ -102,6 +102,11 @@ struct LayerDescription {
   cmf::GateFunction gate = cmf::GateFunction::softplus; ///< what a projected gate (self_attn.g_proj) goes through
 };
 
+/// A block behind the trunk that guesses the token after the next one. Its tensors are named as block kDraftBlock.
+struct DraftDescription {
+  LayerDescription layer;
+};
+
 /// Sizes of multi-head latent attention. A head of queries or keys has `nope` features that do not turn and `rope` that
 /// do; keys and values come from a latent vector of `rank`.
 struct LatentAttention {
@@ -154,6 +159,7 @@ struct ModelDescription {
   LinearAttention linear;
   std::vector<RopeTable> ropes;
   std::vector<LayerDescription> layers;
+  std::optional<DraftDescription> draft;
   std::map<std::string, WeightRef> weights; ///< by canonical name
 
   formats::OverlayCatalog overlay;                              ///< skills and task masks
@@ -161,6 +167,10 @@ struct ModelDescription {
 
   /// What a user should know though the model is built: one sentence each.
   std::vector<std::string> warnings;
+
+  /// The layer whose tensors are named as block `block`; the first one, of looped layers.
+  LayerDescription& layer(int64_t block) { return block < 0 ? draft->layer : layers[block]; }
+  const LayerDescription& layer(int64_t block) const { return block < 0 ? draft->layer : layers[block]; }
 
   const WeightRef* find(const std::string& name) const {
     auto it = weights.find(name);
@@ -171,7 +181,10 @@ struct ModelDescription {
 /// No size of a model reaches this; products of two sizes stay far within 64 bits.
 inline constexpr int64_t kMaxModelSize = int64_t{1} << 24;
 
-/// "model.layers.3." + suffix.
+/// The number that stands for the block that guesses wherever blocks are numbered.
+inline constexpr int64_t kDraftBlock = -1;
+
+/// "model.layers.3." + suffix; "model.mtp.layers.0." + suffix of kDraftBlock.
 std::string layerName(int64_t layer, std::string_view suffix);
 
 /// Adds a table of rotary frequencies, rounded to f32; fails when one is not finite (an extreme base or factor).

@@ -104,6 +104,8 @@ void addOverlayPoints(ModuleOp module, const ModelDescription& model) {
     return;
   maskBlocks(module, model);
   module.walk([&](cmf::AttentionOp attention) {
+    if (attention.getLayer() >= model.layers.size())
+      return; // of the block that guesses
     setMask(
         attention, model,
         cmf::MaskAttr::get(attention.getContext(), cmf::MaskKind::heads, attention.getLayer(), 0, attention.getVDim()),

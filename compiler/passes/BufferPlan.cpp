@@ -15,9 +15,19 @@ llvm::SmallVector<LiveBuffer> liveBuffers(kernel::ProgramOp program) {
     entry->second.second = stage;
   };
   unsigned index = 0;
+  std::optional<unsigned> draft;
   for (Operation& op : program.getBody().front()) {
     if (isa<kernel::AllocOp>(op))
       continue;
+    if (auto stage = dyn_cast<kernel::StageOp>(op); stage && stage.getDraft() && !draft)
+      draft = index;
+    if (auto end = dyn_cast<kernel::ReturnOp>(op)) {
+      // The trunk's logits are read before the first draft stage runs.
+      touch(end.getLogits(), draft.value_or(index));
+      if (end.getDraft())
+        touch(end.getDraft(), index);
+      continue;
+    }
     StageEffects effects = StageEffects::of(&op);
     for (Value v : effects.reads)
       touch(v, index);

@@ -32,18 +32,22 @@ bool addIntoProduct(RewriterBase& rewriter, cmf::AddOp add) {
 }
 
 void addIntoNorm(RewriterBase& rewriter, cmf::AddOp add) {
+  // Of several norms the first: a block that guesses reads the stream behind the head.
+  cmf::RmsNormOp norm;
   for (Operation* user : add->getUsers()) {
-    auto norm = dyn_cast<cmf::RmsNormOp>(user);
-    if (!norm || !norm.getWeight() || norm.getGroup() || norm->getBlock() != add->getBlock())
-      continue;
-    hoistWeight(rewriter, norm.getWeight(), add);
-    rewriter.setInsertionPoint(add);
-    auto fused = rewriter.create<cmf::AddRmsNormOp>(norm.getLoc(), add.getA(), add.getB(), norm.getWeight(),
-                                                    norm.getEpsAttr(), norm.getUnitOffsetAttr());
-    rewriter.replaceOp(norm, fused.getNormed());
-    rewriter.replaceOp(add, fused.getSum());
-    return;
+    auto candidate = dyn_cast<cmf::RmsNormOp>(user);
+    if (candidate && candidate.getWeight() && !candidate.getGroup() && candidate->getBlock() == add->getBlock() &&
+        (!norm || candidate->isBeforeInBlock(norm)))
+      norm = candidate;
   }
+  if (!norm)
+    return;
+  hoistWeight(rewriter, norm.getWeight(), add);
+  rewriter.setInsertionPoint(add);
+  auto fused = rewriter.create<cmf::AddRmsNormOp>(norm.getLoc(), add.getA(), add.getB(), norm.getWeight(),
+                                                  norm.getEpsAttr(), norm.getUnitOffsetAttr());
+  rewriter.replaceOp(norm, fused.getNormed());
+  rewriter.replaceOp(add, fused.getSum());
 }
 
 struct Pass : impl::CmfFuseNormResidualBase<Pass> {

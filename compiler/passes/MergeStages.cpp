@@ -37,7 +37,7 @@ public:
         size_t place = stages.size();
         while (place > 0 && !stages[place - 1].effects.conflictsWith(effects))
           --place;
-        while (place < stages.size() && stages[place].op.getHead() != stage.getHead())
+        while (place < stages.size() && !stages[place].op.runsWith(stage))
           ++place;
         if (place == stages.size())
           stages.push_back({stage, std::move(effects)});

@@ -11,8 +11,8 @@ def CmfVerifyModel : Pass<"cmf-verify-model", "::mlir::ModuleOp"> {
   let summary = "checks that a module is one whole model";
   let description = [{
     Input: any module. Output: the same module, unchanged. Fails with a message unless it has `cmf.model` with the sizes
-    of the model, one function `@forward` of type `(tensor<?xi32>) -> tensor<?xVxf32>` with V the vocabulary, and in it
-    for every layer at most one `cmf.attention`, its `layer` below the layer count and below that of no earlier one.
+    of the model, one function `@forward` of type `(tensor<?xi32>) -> tensor<?xVxf32>` with V the vocabulary (two of both
+    in a model that guesses the token after the next one, whose block counts as one more layer), and in it for every layer at most one `cmf.attention`, its `layer` below the layer count and below that of no earlier one.
     Stands behind the front ends and between the fusions and the lowering.
   }];
 }

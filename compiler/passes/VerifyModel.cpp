@@ -28,7 +28,8 @@ LogicalResult verifyForward(ModuleOp module, func::FuncOp forward, int64_t vocab
   const auto ids = RankedTensorType::get({ShapedType::kDynamic}, IntegerType::get(context, 32));
   const auto logits = RankedTensorType::get({ShapedType::kDynamic, vocab}, Float32Type::get(context));
   const auto expected = FunctionType::get(context, {ids}, {logits});
-  if (forward.getFunctionType() != expected)
+  const auto guessing = FunctionType::get(context, {ids, ids}, {logits, logits});
+  if (forward.getFunctionType() != expected && forward.getFunctionType() != guessing)
     return forward.emitError() << "'@" << cmf::kForwardName << "' has type " << forward.getFunctionType()
                                << ", but a model with " << vocab << " tokens needs " << expected;
   if (!forward.getBody().hasOneBlock())
@@ -38,6 +39,8 @@ LogicalResult verifyForward(ModuleOp module, func::FuncOp forward, int64_t vocab
 
 LogicalResult verifyLayers(func::FuncOp forward, int64_t layers) {
   int64_t next = 0;
+  // The block that guesses has a cache behind those of all layers.
+  layers += forward.getNumArguments() == 2 ? 1 : 0;
   for (auto attention : forward.getOps<cmf::AttentionOp>()) {
     const int64_t layer = attention.getLayer();
     if (layer >= layers)

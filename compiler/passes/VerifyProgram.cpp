@@ -20,8 +20,12 @@ LogicalResult checkOrder(kernel::ProgramOp program) {
   for (auto alloc : program.getBody().front().getOps<kernel::AllocOp>())
     if (alloc.getInput())
       written.insert(alloc.getBuffer());
-  bool head = false;
+  bool head = false, draft = false;
   for (kernel::StageOp stage : program.getBody().front().getOps<kernel::StageOp>()) {
+    if (draft && !stage.getDraft())
+      return stage.emitOpError() << "comes after a draft stage: it would never see what that one saw";
+    head = head && draft == stage.getDraft();
+    draft = stage.getDraft();
     if (head && !stage.getHead())
       return stage.emitOpError() << "comes after a head stage: it would run on tokens that skipped that one";
     head = stage.getHead();
@@ -38,7 +42,7 @@ LogicalResult checkOrder(kernel::ProgramOp program) {
     written.insert(before.writes.begin(), before.writes.end());
   }
   auto end = cast<kernel::ReturnOp>(program.getBody().front().back());
-  if (!written.contains(end.getLogits()))
+  if (!written.contains(end.getLogits()) || (end.getDraft() && !written.contains(end.getDraft())))
     return end.emitOpError() << "names a buffer that no stage wrote";
   return success();
 }

@@ -57,6 +57,12 @@ double decode_speed(const Generated& result) {
              : 0;
 }
 
+double acceptance(const Generated& result) {
+  return result.drafts.guessed == 0
+             ? 0
+             : static_cast<double>(result.drafts.accepted) / static_cast<double>(result.drafts.guessed);
+}
+
 Status print_json(const Generated& result, const std::string& text, const Loaded& loaded) {
   nlohmann::ordered_json out;
   out["tokens"] = result.tokens;
@@ -71,6 +77,9 @@ Status print_json(const Generated& result, const std::string& text, const Loaded
                     {"decode_ms", result.decode_seconds * 1e3},
                     {"prefill_tokens_per_second", prefill_speed(result)},
                     {"decode_tokens_per_second", decode_speed(result)}};
+  if (loaded.engine->can_draft())
+    out["speculation"] = {
+        {"drafts", result.drafts.guessed}, {"accepted", result.drafts.accepted}, {"acceptance", acceptance(result)}};
   if (!loaded.engine->overlay().empty())
     out["overlay"] = nlohmann::ordered_json::parse(overlay_json(loaded));
   return print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
@@ -86,6 +95,10 @@ void print_stats(const Generated& result, const Loaded& loaded) {
   std::fprintf(stderr, "generated %zu tokens in %.1f ms (%.1f tokens/s); finish: %s\n", result.tokens.size(),
                result.decode_seconds * 1e3, decode_speed(result),
                std::string(finish_reason_name(result.finish)).c_str());
+  if (loaded.engine->can_draft())
+    std::fprintf(stderr, "drafts %llu, accepted %llu (%.1f %%)\n",
+                 static_cast<unsigned long long>(result.drafts.guessed),
+                 static_cast<unsigned long long>(result.drafts.accepted), acceptance(result) * 100);
   std::fputs(loaded.engine->report().c_str(), stderr);
 }
 
@@ -102,6 +115,7 @@ sampling::Sampler make_sampler(const RunOptions& options, const Loaded& loaded) 
 
 GenerateOptions generate_options(const RunOptions& options, const Loaded& loaded) {
   GenerateOptions out;
+  out.speculation = options.speculation;
   if (options.max_tokens)
     out.max_tokens = *options.max_tokens;
   if (!options.ignore_eos && loaded.text)

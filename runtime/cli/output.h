@@ -38,8 +38,9 @@ Status no_tokenizer(const Loaded& loaded);
 
 double prefill_speed(const Generated& result); ///< tokens a second, 0 when nothing was measured
 double decode_speed(const Generated& result);
+double acceptance(const Generated& result); ///< share of the drafts that were right, 0 without any
 
-/// One answer as one line: tokens, text, finish_reason, usage, timings.
+/// One answer as one line: tokens, text, finish_reason, usage, timings, and speculation where the model can.
 Status print_json(const Generated& result, const std::string& text, const Loaded& loaded);
 
 void print_stats(const Generated& result, const Loaded& loaded);

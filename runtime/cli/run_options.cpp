@@ -44,7 +44,7 @@ bool parse_ids(std::string_view text, std::vector<uint32_t>& ids) {
 }
 
 struct RawOptions {
-  std::string prompt, tokens, memory;
+  std::string prompt, tokens, memory, speculate = "auto";
   CLI::Option *prompt_given = nullptr, *tokens_given = nullptr, *max_given = nullptr, *penalty_given = nullptr;
   CLI::Option* system_given = nullptr;
   CLI::Option *skill_given = nullptr, *blend_given = nullptr, *task_given = nullptr;
@@ -83,6 +83,13 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
                           ->group(generation);
   app.add_option("--seed", o.sampling.seed, "seed of the draws")
       ->check(whole_number(0))
+      ->capture_default_str()
+      ->group(generation);
+  app.add_option(
+         "--speculate", raw.speculate,
+         "guess tokens ahead with the model's own head for it, where it has one: the text is the same; auto: while it "
+         "saves time")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
       ->capture_default_str()
       ->group(generation);
   app.add_flag("--ignore-eos", o.ignore_eos, "go on after the end token")->group(generation);
@@ -169,6 +176,9 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
   }
   if (raw.prompt_given->count() != 0)
     o.prompt = raw.prompt == "-" ? read_standard_input() : raw.prompt;
+  o.speculation = raw.speculate == "on"    ? Speculation::kOn
+                  : raw.speculate == "off" ? Speculation::kOff
+                                           : Speculation::kAuto;
   o.memory = parse_memory_size(raw.memory).value_or(0);
   if (raw.max_given->count() != 0)
     o.max_tokens = raw.max_tokens;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate/draft_policy.h"
 #include "runtime/sampling/sampler.h"
 
 namespace cortiq::runtime::cli {
@@ -22,6 +23,7 @@ struct RunOptions {
   std::optional<uint64_t> max_tokens; ///< -n
   bool ignore_eos = false;
   sampling::SamplingOptions sampling;
+  Speculation speculation = Speculation::kAuto;
   // What is in force of the model's skills and masks; empty: nothing was said.
   std::string skill; ///< an id, "none" or "auto"
   std::string blend; ///< "story:0.7,code:0.3"

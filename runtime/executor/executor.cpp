@@ -135,7 +135,8 @@ bool Executor::reserve(uint64_t positions) {
 void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
   const OverlayState* overlay = context.overlay;
   if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
-      head_count == planned_heads_) {
+      head_count == planned_heads_ && context.first == planned_begin_ && context.draft == planned_draft_ &&
+      context.stream == planned_stream_) {
     if (context.position != planned_position_)
       for (StagePlan& stage : stages_)
         if (stage.by_position)
@@ -143,6 +144,9 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
     planned_position_ = context.position;
     return;
   }
+  planned_begin_ = context.first;
+  planned_draft_ = context.draft;
+  planned_stream_ = context.stream;
   planned_overlay_ = overlay;
   planned_count_ = count;
   planned_first_ = head_first;
@@ -151,8 +155,14 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   calls_.clear();
   stages_.clear();
   for (const Stage& stage : program_.stages) {
-    const StepShape shape = stage.head ? StepShape{head_first, head_count, threads()} : StepShape{0, count, threads()};
+    const bool head = stage.head && !(stage.stream && context.stream);
+    const StepShape shape =
+        head ? StepShape{head_first, head_count, threads()} : StepShape{context.first, count, threads()};
     StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false, false};
+    if (stage.draft != context.draft) {
+      stages_.push_back(plan);
+      continue;
+    }
     SharedNeeds given;
     for_active_calls(stage, overlay, [&](const Call& call) {
       calls_.push_back({&call, shape, 0});

@@ -37,7 +37,8 @@ public:
   /// get none. False when the system refuses this or the workers' scratch.
   bool reserve(uint64_t positions);
 
-  /// Runs every stage on `count` tokens; head stages only on tokens [head_first, head_first + head_count).
+  /// Runs every stage of the trunk, or of the draft, on `count` tokens; head stages only on tokens
+  /// [head_first, head_first + head_count).
   void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
 
   /// Where the time goes; null without `profile`.
@@ -93,7 +94,8 @@ private:
   std::vector<CallPlan> calls_;
   std::vector<StagePlan> stages_;
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
-  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_position_ = 0;
+  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_begin_ = 0, planned_position_ = 0;
+  bool planned_draft_ = false, planned_stream_ = false;
   std::unique_ptr<Cursor[]> cursors_;              ///< by worker
   std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late; with kInOrder
   const StepContext* context_ = nullptr;

@@ -87,6 +87,11 @@ struct StepContext {
   /// 1 + index of a layer whose key or value does not fit the cache's type; 0 = none.
   std::atomic<uint32_t>* kv_overflow = nullptr;
   std::span<float* const> states; ///< what recurrent operations carry from token to token
+  /// Where they also leave what each state was behind the batch's first token; empty = nobody asks.
+  std::span<float* const> kept_states = {};
+  bool draft = false;  ///< the draft stages run, not the others; `tokens` are the ids that follow
+  uint64_t first = 0;  ///< token of the batch with which stages other than the head's begin
+  bool stream = false; ///< head stages that make what drafts read run on all tokens
   /// Of a model whose experts are not all in memory; null = all are where the artifact is mapped.
   ExpertStep* experts = nullptr;
   /// What is in force of the model's overlay; null = nothing to choose from.
@@ -183,6 +188,8 @@ struct Stage {
   CallList calls;
   std::vector<OverlayPoint> points; ///< ascending by `first`
   bool head = false;
+  bool stream = false; ///< see artifact.fbs
+  bool draft = false;
   std::string name;
 };
 
@@ -198,6 +205,7 @@ struct ResolvedProgram {
   std::vector<RopeTableRef> rope_tables;
   std::vector<uint64_t> states; ///< numbers of each recurrent state
   SlotRef logits;
+  SlotRef draft_logits;     ///< present in a program with draft stages
   SlotRef input;            ///< slot 0; what run_vectors() fills when there is no embedding
   uint64_t arena_bytes = 0; ///< for max_batch tokens
   uint64_t max_batch = 0;

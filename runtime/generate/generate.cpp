@@ -49,11 +49,12 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
   out.prompt_tokens = prompt.size();
   sampler.observe(prompt);
   const Clock::time_point start = Clock::now();
-  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, engine.forward(prompt, false));
+  Stepper stepper(engine, sampler, options.speculation);
+  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, stepper.prompt(prompt));
   out.prefill_seconds = seconds_since(start);
   Clock::time_point decode_start = start;
   while (out.tokens.size() < options.max_tokens) {
-    CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), engine.position() - 1));
+    CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), stepper.position() - 1));
     CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, sampler.sample(logits));
     if (out.tokens.empty()) {
       out.first_token_seconds = seconds_since(start);
@@ -67,10 +68,11 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
     out.tokens.push_back(id);
     if (sink)
       CORTIQ_RETURN_IF_ERROR(sink(id));
-    if (out.tokens.size() == options.max_tokens || engine.position() == engine.max_context())
+    if (out.tokens.size() == options.max_tokens || stepper.position() == engine.max_context())
       break; // the last token needs no forward pass
-    CORTIQ_ASSIGN_OR_RETURN(logits, engine.forward({&id, 1}, false));
+    CORTIQ_ASSIGN_OR_RETURN(logits, stepper.next(id, options.max_tokens - out.tokens.size()));
   }
+  out.drafts = stepper.counts();
   if (!out.tokens.empty())
     out.decode_seconds = seconds_since(decode_start);
   return out;

@@ -10,6 +10,7 @@
 
 #include "formats/status.h"
 #include "runtime/engine.h"
+#include "runtime/generate/stepper.h"
 #include "runtime/sampling/sampler.h"
 
 namespace cortiq::runtime {
@@ -21,8 +22,9 @@ enum class FinishReason {
 std::string_view finish_reason_name(FinishReason reason);
 
 struct GenerateOptions {
-  uint64_t max_tokens = UINT64_MAX; ///< besides the context's own limit
-  std::vector<uint32_t> stop_ids;   ///< end the text and are not part of it
+  uint64_t max_tokens = UINT64_MAX;             ///< besides the context's own limit
+  std::vector<uint32_t> stop_ids;               ///< end the text and are not part of it
+  Speculation speculation = Speculation::kAuto; ///< for engines that can guess ahead
 };
 
 struct Generated {
@@ -32,6 +34,7 @@ struct Generated {
   double prefill_seconds = 0;     ///< until the prompt's last logits
   double first_token_seconds = 0; ///< until the first token was chosen
   double decode_seconds = 0;      ///< of the forward passes and choices after the first token
+  DraftCounts drafts;
 };
 
 /// Called with each token as it is chosen; a failure ends the generation and is returned.

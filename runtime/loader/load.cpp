@@ -307,14 +307,19 @@ Status resolve_stages(const artifact::Program& program, const Resolver& resolver
   std::vector<Stage>& out = resolved.stages;
   if (program.stages()->size() == 0 || program.stages()->size() > kMaxStages)
     return invalid("its program has " + std::to_string(program.stages()->size()) + " stages");
-  bool head = false;
+  bool head = false, draft = false;
   for (const artifact::Stage* entry : *program.stages()) {
     Stage stage;
     stage.head = entry->head();
+    stage.stream = entry->stream();
+    stage.draft = entry->draft();
     stage.name = entry->name() ? entry->name()->str() : "stage " + std::to_string(out.size());
-    if (head && !stage.head)
+    if (draft && !stage.draft)
+      return invalid("stage " + quote(stage.name) + " stands behind the draft");
+    if (head && !stage.head && draft == stage.draft)
       return invalid("stage " + quote(stage.name) + " stands behind the head");
     head = stage.head;
+    draft = stage.draft;
     for (const artifact::Call* call : *entry->calls())
       CORTIQ_RETURN_IF_ERROR(
           resolve_call(*call, resolver, facts, skills, resolved, stage).with_prefix("stage " + quote(stage.name)));
@@ -414,6 +419,12 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   ResolvedProgram& out = artifact.program;
   CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out));
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
+  if (program.draft_logits() != kNoIndex) {
+    CORTIQ_ASSIGN_OR_RETURN(out.draft_logits,
+                            resolver.f32_slot(program.draft_logits(), manifest.vocab(), "draft logits"));
+    if (!out.stages.back().draft)
+      return invalid("its program names draft logits, but no stage makes them");
+  }
   CORTIQ_RETURN_IF_ERROR(divide_memory(artifact, path, options, facts));
   out.input = resolver.slots[0];
   if (resolver.kind(0) != artifact::BufferKind::F32)

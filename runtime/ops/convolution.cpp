@@ -80,6 +80,9 @@ void ConvolutionCall::run(const StepContext& step, const StepShape& shape, uint6
         if (first + count == channels) // the exact arm reads activations up to a multiple of 16
           std::fill(row + channels, row + (channels + 15) / 16 * 16, 0.0f);
       }
+      if (done == 0 && !step.kept_states.empty())
+        for (uint64_t j = 0; j + 1 < taps; ++j)
+          std::memcpy(step.kept_states[state] + first + j * channels, window + (j + 1) * kBlock, count * sizeof(float));
       std::memmove(window, window + tokens * kBlock, (taps - 1) * kBlock * sizeof(float));
     }
     for (uint64_t j = 0; j + 1 < taps; ++j)

@@ -3,9 +3,13 @@
 // The arithmetic that the linear attentions share: a head's state S of rows x cols numbers, taken through tokens one
 // after the other.
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
+
+#include "runtime/executor/program.h"
 
 namespace cortiq::runtime {
 
@@ -39,6 +43,21 @@ double softplus(double x);
 
 /// Tokens that the linear attentions prepare at a time.
 inline constexpr uint64_t kDeltaTokens = 16;
+
+/// Takes a head's part of `state`, `size` numbers from `offset` on, through the tokens of a step by
+/// `chunk(first, count)`, and keeps what it is behind the first of them where the step asks for that.
+template <class Chunk>
+void run_delta_chunks(const StepContext& step, const StepShape& shape, uint32_t state, uint64_t offset, uint64_t size,
+                      Chunk chunk) {
+  for (uint64_t done = 0; done < shape.count;) {
+    const bool keep = done == 0 && !step.kept_states.empty();
+    const uint64_t count = keep ? 1 : std::min(kDeltaTokens, shape.count - done);
+    chunk(shape.first + done, count);
+    if (keep)
+      std::memcpy(step.kept_states[state] + offset, step.states[state] + offset, size * sizeof(float));
+    done += count;
+  }
+}
 
 /// What a worker's scratch holds for the tokens of one chunk.
 struct DeltaScratch {

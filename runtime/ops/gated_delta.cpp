@@ -19,9 +19,9 @@ public:
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
     for (uint64_t head = begin; head < end; ++head)
-      for (uint64_t done = 0; done < shape.count; done += kDeltaTokens)
-        run_chunk(step, shape.first + done, std::min(kDeltaTokens, shape.count - done), head,
-                  DeltaScratch(scratch, key_dim));
+      run_delta_chunks(
+          step, shape, state, head * key_dim * value_dim, key_dim * value_dim,
+          [&](uint64_t first, uint64_t count) { run_chunk(step, first, count, head, DeltaScratch(scratch, key_dim)); });
   }
 
   SlotRef qkv, z, a, b, out;

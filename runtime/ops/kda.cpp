@@ -23,8 +23,8 @@ public:
     for (uint64_t head = begin; head < end; ++head) {
       for (uint64_t i = 0; i < key_dim; ++i)
         rates[i] = std::exp(decay[decays == heads ? head : decays == key_dim ? i : head * key_dim + i]);
-      for (uint64_t done = 0; done < shape.count; done += kDeltaTokens)
-        run_chunk(step, shape.first + done, std::min(kDeltaTokens, shape.count - done), head, rates, chunk);
+      run_delta_chunks(step, shape, state, head * key_dim * value_dim, key_dim * value_dim,
+                       [&](uint64_t first, uint64_t count) { run_chunk(step, first, count, head, rates, chunk); });
     }
   }
 

@@ -44,21 +44,28 @@ private:
 
 } // namespace
 
+namespace {
+
+Stage* stage_of(const TokenProduct* product, std::vector<Stage>& stages) {
+  for (Stage& stage : stages)
+    for (const auto& call : stage.calls)
+      if (dynamic_cast<const TokenProduct*>(call.get()) == product)
+        return &stage;
+  return nullptr;
+}
+
+} // namespace
+
 void add_router_lookahead(std::span<const RouterRef> routers, std::vector<Stage>& stages) {
   for (uint32_t next = 1; next < routers.size(); ++next) {
     const ProductRef &from = routers[next - 1].product, &to = routers[next].product;
     if (!from.product || !to.product || from.q8 != to.q8 ||
         from.product->token_input().elements != to.product->token_input().elements)
       continue;
-    for (Stage& stage : stages) {
-      const bool here = std::any_of(stage.calls.begin(), stage.calls.end(), [&](const auto& call) {
-        return dynamic_cast<const TokenProduct*>(call.get()) == from.product;
-      });
-      if (!here)
-        continue;
-      stage.calls.push_back(std::make_unique<RouterLookaheadCall>(from.product->token_input(), routers[next], next));
-      break;
-    }
+    Stage *here = stage_of(from.product, stages), *there = stage_of(to.product, stages);
+    // A step runs the trunk or the draft.
+    if (here && there && here->draft == there->draft)
+      here->calls.push_back(std::make_unique<RouterLookaheadCall>(from.product->token_input(), routers[next], next));
   }
 }
 

@@ -59,13 +59,8 @@ StatusOr<uint32_t> Sampler::sample(std::span<const float> logits) {
       return invalid("the logit of token " + std::to_string(id) + " is " +
                      (std::isnan(logits[id]) ? "NaN" : "infinite") +
                      "; the model or a kernel overflowed, so no token can be chosen");
-  size_t count = std::min<size_t>(logits.size(), vocab_limit_);
-  logits_.assign(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(count));
-  for (uint32_t id : options_.suppress)
-    if (id < count)
-      logits_[id] = kExcluded;
-  penalize();
-  if (count == 0)
+  take(logits);
+  if (logits_.empty())
     return invalid("there are no logits to choose a token from");
   uint32_t best = argmax();
   if (logits_[best] == kExcluded)
@@ -77,6 +72,24 @@ StatusOr<uint32_t> Sampler::sample(std::span<const float> logits) {
   keep_top_p();
   // The filters of valid options always leave the most likely token; rounding at their edges might not.
   return candidates_.empty() ? best : draw();
+}
+
+std::optional<uint32_t> Sampler::likeliest(std::span<const float> logits) {
+  take(logits);
+  if (logits_.empty())
+    return std::nullopt;
+  const uint32_t best = argmax();
+  return std::isfinite(logits_[best]) ? std::optional(best) : std::nullopt;
+}
+
+/// The ids that may be chosen, with their penalties.
+void Sampler::take(std::span<const float> logits) {
+  const size_t count = std::min<size_t>(logits.size(), vocab_limit_);
+  logits_.assign(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(count));
+  for (uint32_t id : options_.suppress)
+    if (id < count)
+      logits_[id] = kExcluded;
+  penalize();
 }
 
 void Sampler::penalize() {

@@ -4,6 +4,7 @@
 // temperature, softmax, min-p, top-k, top-p, draw.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,12 +56,16 @@ public:
   /// choose, is a failure that names the id.
   StatusOr<uint32_t> sample(std::span<const float> logits);
 
+  /// The most likely id of `logits`, which may be of any quality, after suppressed ids and penalties. Draws nothing.
+  std::optional<uint32_t> likeliest(std::span<const float> logits);
+
 private:
   struct Candidate {
     double probability;
     uint32_t id;
   };
 
+  void take(std::span<const float> logits);
   void penalize();
   uint32_t argmax() const;
   void soften();

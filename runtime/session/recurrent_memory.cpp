@@ -1,6 +1,7 @@
 #include "runtime/session/recurrent_memory.h"
 
 #include <cstring>
+#include <utility>
 
 #include "formats/checked_math.h"
 
@@ -13,7 +14,7 @@ constexpr uint64_t kAlignment = 64;
 
 } // namespace
 
-Status RecurrentMemory::reserve(std::span<const uint64_t> sizes, std::optional<uint64_t> ring_slack) {
+Status RecurrentMemory::reserve(std::span<const uint64_t> sizes, std::optional<uint64_t> ring_slack, bool guesses) {
   ring_slack_ = ring_slack;
   std::optional<uint64_t> total = 0;
   std::vector<uint64_t> offsets;
@@ -26,15 +27,19 @@ Status RecurrentMemory::reserve(std::span<const uint64_t> sizes, std::optional<u
       return io_error("the recurrent states do not fit the address space");
   }
   memory_ = ReservedMemory(*total);
-  if (memory_.bytes() != *total)
+  kept_ = ReservedMemory(guesses ? *total : 0);
+  if (memory_.bytes() != *total || (guesses && kept_.bytes() != *total))
     return io_error("there is no address space for " + std::to_string(*total) + " bytes of recurrent states");
-  for (const uint64_t offset : offsets)
+  for (const uint64_t offset : offsets) {
     states_.push_back(reinterpret_cast<float*>(memory_.data() + offset));
+    if (guesses)
+      kept_states_.push_back(reinterpret_cast<float*>(kept_.data() + offset));
+  }
   return {};
 }
 
 uint64_t RecurrentMemory::reserved_bytes() const {
-  uint64_t bytes = memory_.bytes();
+  uint64_t bytes = memory_.bytes() + kept_.bytes();
   for (const Copy& copy : copies_)
     bytes += copy.memory.bytes();
   return bytes;
@@ -47,6 +52,13 @@ uint64_t RecurrentMemory::restore(uint64_t position) {
       return position;
     furthest_ = 0;
     return 0;
+  }
+  if (kept_position_ != 0 && kept_position_ == position && position >= reach) {
+    std::swap(memory_, kept_);
+    std::swap(states_, kept_states_);
+    kept_position_ = 0;
+    position_ = position;
+    return position;
   }
   const Copy* nearest = nullptr;
   for (const Copy& copy : copies_)
@@ -67,6 +79,8 @@ void RecurrentMemory::begin(uint64_t position, uint64_t count) {
   if (!keeps_tokens())
     return;
   tokens_.resize(position);
+  if (kept_position_ > position)
+    kept_position_ = 0;
   for (Copy& copy : copies_)
     if (copy.position > position)
       copy.position = 0;
@@ -81,6 +95,14 @@ void RecurrentMemory::commit(std::span<const uint32_t> tokens) {
   position_ = tokens_.size();
   if (tokens.size() > 1)
     keep_copy();
+}
+
+void RecurrentMemory::commit_guess(std::span<const uint32_t> tokens) {
+  if (!keeps_tokens())
+    return;
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  position_ = tokens_.size();
+  kept_position_ = states_.empty() ? 0 : tokens_.size() - 1;
 }
 
 void RecurrentMemory::keep_copy() {

@@ -24,10 +24,12 @@ public:
   static constexpr size_t kCopies = 4;
 
   /// `sizes`: numbers of each state. `ring_slack`: with caches that are rings, how far behind the furthest position
-  /// that was written the next token may stand.
-  Status reserve(std::span<const uint64_t> sizes, std::optional<uint64_t> ring_slack);
+  /// that was written the next token may stand. With `guesses` there is room for kept_states().
+  Status reserve(std::span<const uint64_t> sizes, std::optional<uint64_t> ring_slack, bool guesses = false);
 
   std::span<float* const> states() const { return states_; }
+  /// Where a step of two tokens, the second a guess, leaves the states behind the first.
+  std::span<float* const> kept_states() const { return kept_states_; }
   uint64_t reserved_bytes() const;
 
   /// Whether states and rings are those behind the first `position` tokens.
@@ -47,6 +49,10 @@ public:
   void write(uint64_t end) { furthest_ = std::max(furthest_, end); }
   /// They have run.
   void commit(std::span<const uint32_t> tokens);
+  /// The same for two tokens of which the second may be taken back at once, without a copy: kept_states() are then the
+  /// states behind the first.
+  void begin_guess(uint64_t position) { begin(position, 1); }
+  void commit_guess(std::span<const uint32_t> tokens);
   /// They have not, or not all of them: states and rings are of no position.
   void lose() {
     position_.reset();
@@ -63,8 +69,9 @@ private:
   /// The first position that the rings can go on from.
   uint64_t rings_reach() const { return ring_slack_ && furthest_ > *ring_slack_ ? furthest_ - *ring_slack_ : 0; }
 
-  ReservedMemory memory_;
-  std::vector<float*> states_;
+  ReservedMemory memory_, kept_;
+  std::vector<float*> states_, kept_states_;
+  uint64_t kept_position_ = 0; ///< of kept_; 0 = none
   std::vector<uint32_t> tokens_;
   std::optional<uint64_t> position_ = 0;
   std::optional<uint64_t> ring_slack_;

@@ -11,6 +11,7 @@
 #include "runtime/executor/executor.h"
 #include "runtime/loader/load.h"
 #include "runtime/overlay/overlay.h"
+#include "runtime/session/draft_memory.h"
 #include "runtime/session/recurrent_memory.h"
 #include "runtime/session/reserved_memory.h"
 
@@ -72,7 +73,12 @@ public:
   uint64_t max_context() const override { return max_context_; }
   uint64_t position() const override { return position_; }
   uint64_t preferred_batch() const override { return std::min(program_.max_batch, kPreferredBatch); }
-  void rewind(uint64_t position) override { position_ = std::min(position, position_); }
+  void rewind(uint64_t position) override {
+    position_ = std::min(position, position_);
+    drafts_.rewind(position_);
+  }
+  bool can_draft() const override { return program_.draft_logits.present; }
+  void keep_drafts(bool keep) override { keep_drafts_ = keep && can_draft(); }
   unsigned threads() const override { return executor_.threads(); }
   KvType kv_type() const override { return kv_type_; }
   uint64_t reserved_bytes() const override {
@@ -83,29 +89,30 @@ public:
     CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
     CORTIQ_RETURN_IF_ERROR(catch_up());
     recurrent_.begin(position_, tokens.size());
-    const uint64_t start = position_;
-    if (all_logits)
-      collected_.resize(tokens.size() * vocab());
-    std::span<const float> logits;
-    for (uint64_t done = 0; done < tokens.size();) {
-      const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
-      const bool last = done + count == tokens.size();
-      const uint64_t heads = all_logits ? count : last ? 1 : 0;
-      if (Status status = step(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
-        position_ = start;
-        recurrent_.lose();
-        return status;
-      }
-      if (all_logits)
-        for (uint64_t t = 0; t < count; ++t)
-          std::memcpy(collected_.data() + (done + t) * vocab(), program_.logits.f32(arena_.data(), t),
-                      vocab() * sizeof(float));
-      else
-        logits = {program_.logits.f32(arena_.data(), count - 1), vocab()};
-      done += count;
-    }
+    CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, run(tokens, all_logits));
     recurrent_.commit(tokens);
-    return all_logits ? std::span<const float>(collected_) : logits;
+    return logits;
+  }
+
+  StatusOr<std::span<const float>> verify(uint32_t token, uint32_t guess) override {
+    const uint32_t tokens[] = {token, guess};
+    if (!can_draft() || program_.max_batch < 2)
+      return forward(tokens, true);
+    CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
+    CORTIQ_RETURN_IF_ERROR(catch_up());
+    recurrent_.begin_guess(position_);
+    keep_states_ = true;
+    const StatusOr<std::span<const float>> logits = run(tokens, true);
+    keep_states_ = false;
+    if (logits.ok())
+      recurrent_.commit_guess(tokens);
+    return logits;
+  }
+
+  std::span<const float> draft(uint32_t next) override {
+    if (!keep_drafts_ || next >= program_.embedding_rows || !run_drafts(next, true))
+      return {};
+    return {program_.draft_logits.f32(arena_.data(), draft_row_), vocab()};
   }
 
   StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) override {
@@ -211,7 +218,7 @@ private:
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)
       layers_.push_back({kv_.data() + offsets[i], kv_.data() + offsets[i + 1]});
-    CORTIQ_RETURN_IF_ERROR(recurrent_.reserve(program_.states, ring_slack));
+    CORTIQ_RETURN_IF_ERROR(recurrent_.reserve(program_.states, ring_slack, can_draft()));
     if (MemoryBudget* memory = model_->artifact().memory.get()) {
       CORTIQ_RETURN_IF_ERROR(memory->take(reserved_bytes()));
       budgeted_ = reserved_bytes();
@@ -236,6 +243,32 @@ private:
     return {};
   }
 
+  /// The tokens of one call, in batches; after a failure the state is as before.
+  StatusOr<std::span<const float>> run(std::span<const uint32_t> tokens, bool all_logits) {
+    const uint64_t start = position_;
+    if (all_logits)
+      collected_.resize(tokens.size() * vocab());
+    std::span<const float> logits;
+    for (uint64_t done = 0; done < tokens.size();) {
+      const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
+      const bool last = done + count == tokens.size();
+      const uint64_t heads = all_logits ? count : last ? 1 : 0;
+      if (Status status = step(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
+        rewind(start);
+        recurrent_.lose();
+        return status;
+      }
+      if (all_logits)
+        for (uint64_t t = 0; t < count; ++t)
+          std::memcpy(collected_.data() + (done + t) * vocab(), program_.logits.f32(arena_.data(), t),
+                      vocab() * sizeof(float));
+      else
+        logits = {program_.logits.f32(arena_.data(), count - 1), vocab()};
+      done += count;
+    }
+    return all_logits ? std::span<const float>(collected_) : logits;
+  }
+
   // After a rewind, or a step that failed: recurrent states start again from the nearest copy, and the tokens from
   // there to the present position run once more. Their keys and values are written again as they were.
   Status catch_up() {
@@ -256,15 +289,50 @@ private:
   }
 
   Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
+    // What the block that guesses needs of the latest step, before this one takes its place in the arena.
+    if (keep_drafts_ && !tokens.empty())
+      static_cast<void>(run_drafts(tokens.front(), false));
+    drafts_.lose_rows();
     recurrent_.write(position_ + count);
-    rope_.fill(position_, count);
-    kv_overflow_.store(0, std::memory_order_relaxed);
+    StepContext context = make_context(tokens.data(), position_, count);
+    context.taps = taps_;
+    context.stream = keep_drafts_;
+    if (keep_states_)
+      context.kept_states = recurrent_.kept_states();
+    CORTIQ_RETURN_IF_ERROR(execute(context, count, head_first, head_count));
+    if (keep_drafts_)
+      drafts_.ran(position_, tokens.first(count));
+    position_ += count;
+    return {};
+  }
+
+  /// Runs the block that guesses on what the latest step left, `next` being the token behind it; with the logits of the
+  /// last one when `head`. False when there was nothing to run, or it failed: a guess less.
+  bool run_drafts(uint32_t next, bool head) {
+    const std::optional<DraftRun> run = drafts_.run(position_, next);
+    if (!run)
+      return false;
+    StepContext context = make_context(run->follow.data(), run->position, run->first + run->count);
+    context.draft = true;
+    context.first = run->first;
+    draft_row_ = run->first + run->count - 1;
+    const Status status = execute(context, run->count, draft_row_, head ? 1 : 0);
+    drafts_.covered();
+    return status.ok();
+  }
+
+  StepContext make_context(const uint32_t* tokens, uint64_t position, uint64_t count) {
+    rope_.fill(position, count);
     take_overlay();
-    StepContext context{arena_.data(), tokens.data(),   position_,     kv_type_,      kv_positions_,
+    StepContext context{arena_.data(), tokens,          position,      kv_type_,      kv_positions_,
                         layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
     context.overlay = overlay_.get();
-    context.taps = taps_;
     context.experts = experts_.get();
+    return context;
+  }
+
+  Status execute(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
+    kv_overflow_.store(0, std::memory_order_relaxed);
     if (experts_)
       experts_->begin(count);
     executor_.step(context, count, head_first, head_count);
@@ -274,7 +342,6 @@ private:
       return unsupported("layer " + std::to_string(layer - 1) + ": a key or value is not finite" +
                          (kv_type_ == KvType::kF16 ? " or beyond 65504, the largest number of the f16 cache" : "") +
                          "; use --kv f32");
-    position_ += count;
     return {};
   }
 
@@ -293,6 +360,9 @@ private:
   ReservedMemory arena_, kv_;
   std::vector<KvLayerState> layers_;
   RecurrentMemory recurrent_;
+  DraftMemory drafts_;
+  bool keep_drafts_ = false, keep_states_ = false;
+  uint64_t draft_row_ = 0; ///< of the latest draft's logits
   RopeState rope_;
   std::atomic<uint32_t> kv_overflow_{0};
   std::unique_ptr<ExpertStep> experts_; // of a model with a budget

@@ -112,7 +112,8 @@ private:
   template <class Body>
   void stage(const char* name, Body body) {
     mlir::OpBuilder::InsertionGuard guard(b_);
-    auto op = b_.create<kernel::StageOp>(loc_, b_.getStringAttr(name), mlir::UnitAttr());
+    auto op =
+        b_.create<kernel::StageOp>(loc_, b_.getStringAttr(name), mlir::UnitAttr(), mlir::UnitAttr(), mlir::UnitAttr());
     b_.createBlock(&op.getBody());
     body();
   }
@@ -177,7 +178,7 @@ StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> build_module(mlir::MLIRContext& cont
       y = writer.multiply(matrices[i + 1], writer.multiply(matrices[i], x), y);
   else
     y = writer.multiply(matrices[0], x);
-  b.create<kernel::ReturnOp>(loc, y);
+  b.create<kernel::ReturnOp>(loc, y, mlir::Value());
   return module;
 }
 

@@ -23,7 +23,7 @@ public:
     if (!file_.arch().moe)
       return invalid("tensor " + formats::quote(name("gate.weight")) +
                      " is a router of experts, but arch.moe is missing");
-    RoutingDescription& routing = model_.layers[index_].routing;
+    RoutingDescription& routing = model_.layer(index_).routing;
     routing.experts = countExperts(*file_.arch().moe);
     if (routing.experts == 0)
       return invalid("tensor " + formats::quote(name("experts.0.gate_proj.weight")) + " is missing");
@@ -144,7 +144,7 @@ private:
 
   Status optionalVector(const std::string& suffix) {
     const Tensor* tensor = file_.find(name(suffix));
-    return tensor ? addWeight(model_, tensor->name, {tensor, {model_.layers[index_].routing.experts}}) : Status();
+    return tensor ? addWeight(model_, tensor->name, {tensor, {model_.layer(index_).routing.experts}}) : Status();
   }
 
   const CmfFile& file_;

@@ -22,7 +22,7 @@ cmf::RoutingAttr routingOf(GraphBuilder& graph, const RoutingDescription& routin
 
 /// The router on `routerX` and the experts on `x`.
 Value buildRouted(GraphBuilder& graph, int64_t index, Value routerX, Value x) {
-  const RoutingDescription& routing = graph.model().layers[index].routing;
+  const RoutingDescription& routing = graph.model().layer(index).routing;
   auto name = [&](const std::string& suffix) { return layerName(index, "mlp." + suffix); };
   // A part of all experts that have it.
   auto all = [&](const std::string& part) {

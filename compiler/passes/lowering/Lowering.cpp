@@ -36,7 +36,7 @@ bool hasColumnScales(cmf::WeightOp weight) {
 
 Lowering::Lowering(ModuleOp module, func::FuncOp forward)
     : forward_(forward), tables_(module), builder_(module.getContext()),
-      target_(module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr)) {
+      target_(module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr)), section_(cmf::findDraftSection(forward)) {
   // The program comes last in the module; tables go in front of it.
   builder_.setInsertionPointToEnd(module.getBody());
   program_ = builder_.create<kernel::ProgramOp>(forward.getLoc(), builder_.getStringAttr("program"), IntegerAttr());
@@ -47,7 +47,7 @@ Lowering::Lowering(ModuleOp module, func::FuncOp forward)
 LogicalResult Lowering::run() {
   for (Operation& op : forward_.getBody().front()) {
     if (!isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
-      lastState_ = &op;
+      (section_.draft.contains(&op) ? lastDraftState_ : lastState_) = &op;
     auto attention = dyn_cast<cmf::AttentionOp>(op);
     if (!attention)
       continue;
@@ -202,8 +202,12 @@ std::string Lowering::nameOf(ArrayRef<cmf::WeightOp> weights) {
   for (cmf::WeightOp weight : weights) {
     SmallVector<StringRef> parts;
     weight.getName().split(parts, '.');
+    if (weight.getName().starts_with("model.mtp.")) {
+      layer_ = "draft: ";
+      parts.erase(parts.begin(), parts.begin() + 2);
+    }
     for (size_t i = 0; i + 1 < parts.size(); ++i)
-      if (unsigned n; parts[i] == "layers" && !parts[i + 1].getAsInteger(10, n))
+      if (unsigned n; parts[i] == "layers" && layer_.empty() && !parts[i + 1].getAsInteger(10, n))
         layer_ = "layer " + parts[i + 1].str() + ": ";
     if (parts.size() > 1 && parts.back() == "weight")
       parts.pop_back();
@@ -214,8 +218,11 @@ std::string Lowering::nameOf(ArrayRef<cmf::WeightOp> weights) {
 
 void Lowering::stage(Operation* op, StringRef name, llvm::function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(builder_);
-  bool head = lastState_ && lastState_->isBeforeInBlock(op);
-  auto stageOp = builder_.create<kernel::StageOp>(op->getLoc(), builder_.getStringAttr(name), unitAttr(head));
+  const bool draft = section_.draft.contains(op);
+  Operation* last = draft ? lastDraftState_ : lastState_;
+  const bool head = last && last->isBeforeInBlock(op);
+  auto stageOp = builder_.create<kernel::StageOp>(op->getLoc(), builder_.getStringAttr(name), unitAttr(head),
+                                                  unitAttr(head && section_.stream.contains(op)), unitAttr(draft));
   builder_.createBlock(&stageOp.getBody());
   body();
   const auto gate = gates_.find(op);

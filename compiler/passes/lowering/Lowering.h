@@ -6,6 +6,7 @@
 
 #include "compiler/passes/HeadChain.h"
 #include "compiler/passes/KernelTables.h"
+#include "dialects/CMF/IR/DraftSection.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -121,6 +122,7 @@ private:
   KernelTables tables_;
   mlir::OpBuilder builder_;
   cmf::TargetAttr target_;
+  cmf::DraftSection section_;
   kernel::ProgramOp program_;
   std::map<mlir::Value, Buffers,
            decltype([](mlir::Value a, mlir::Value b) { return a.getAsOpaquePointer() < b.getAsOpaquePointer(); })>
@@ -128,7 +130,8 @@ private:
   llvm::DenseMap<mlir::Operation*, AttentionChains> chains_;
   llvm::DenseMap<mlir::Value, double> pendingFactor_;
   llvm::DenseSet<mlir::Operation*> absorbed_;
-  mlir::Operation* lastState_ = nullptr; ///< the last operation that reads or writes the sequence's state
+  /// The last operations that read or write the sequence's state: of the trunk, and of the draft.
+  mlir::Operation *lastState_ = nullptr, *lastDraftState_ = nullptr;
   kernel::AllocOp lastAlloc_;
   std::string layer_;   ///< "layer 3: ", of the latest weight
   int64_t skills_ = 0;  ///< of the model

@@ -74,9 +74,11 @@ LogicalResult lowerSoftcap(Operation* operation, Lowering& lowering) {
 }
 
 LogicalResult lowerReturn(Operation* op, Lowering& lowering) {
-  if (op->getNumOperands() != 1 || !lowering.f32Of(op->getOperand(0)))
-    return op->emitOpError() << "must return logits that the function computes";
-  lowering.builder().create<kernel::ReturnOp>(op->getLoc(), lowering.f32Of(op->getOperand(0)));
+  for (Value result : op->getOperands())
+    if (!lowering.f32Of(result))
+      return op->emitOpError() << "must return logits that the function computes";
+  lowering.builder().create<kernel::ReturnOp>(op->getLoc(), lowering.f32Of(op->getOperand(0)),
+                                              op->getNumOperands() == 2 ? lowering.f32Of(op->getOperand(1)) : Value());
   return success();
 }
 

@@ -34,7 +34,7 @@ struct SequenceState : mlir::SideEffects::Resource::Base<SequenceState> {
 inline constexpr llvm::StringLiteral kModelAttr = "cmf.model";
 inline constexpr llvm::StringLiteral kTargetAttr = "cmf.target";
 inline constexpr llvm::StringLiteral kNumericsAttr = "cmf.numerics";
-/// The function that every module has.
+/// The function that every module has: ids in, logits out. Models that guess ahead have two of both (DraftSection.h).
 inline constexpr llvm::StringLiteral kForwardName = "forward";
 
 } // namespace cortiq::cmf

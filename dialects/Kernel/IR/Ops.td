@@ -116,10 +116,16 @@ def Kernel_ReturnOp : Kernel_Op<"return", [Terminator, HasParent<"ProgramOp">]> 
   let description = [{
     ```mlir
     kernel.return %logits : !kernel.buffer<f32, 49152>
+    kernel.return %logits draft(%guesses : !kernel.buffer<f32, 49152>) : !kernel.buffer<f32, 49152>
     ```
+
+    `draft` names the buffer in which the draft stages leave theirs. The logits are read before those run.
   }];
-  let arguments = (ins Arg<Kernel_F32Buffer, "logits", [MemRead]>:$logits);
-  let assemblyFormat = "$logits attr-dict `:` qualified(type($logits))";
+  let arguments = (ins Arg<Kernel_F32Buffer, "logits", [MemRead]>:$logits,
+      Arg<Optional<Kernel_F32Buffer>, "", [MemRead]>:$draft);
+  let assemblyFormat = [{
+    $logits (`draft` `(` $draft^ `:` qualified(type($draft)) `)`)? attr-dict `:` qualified(type($logits))
+  }];
 }
 
 def Kernel_AllocOp : Kernel_Op<"alloc", [HasParent<"ProgramOp">]> {
@@ -144,15 +150,22 @@ def Kernel_StageOp : Kernel_Op<"stage", [HasParent<"ProgramOp">, SingleBlock, No
   let summary = "calls that need no barrier between them";
   let description = [{
     No call of a stage reads what another of the same stage writes. A stage marked `head` runs only on the tokens whose
-    logits are wanted. The name is for people: "layer 3: qkv".
+    logits are wanted; one marked `head stream` on all of them while somebody will ask for guesses, whose stages are
+    marked `draft`, stand behind all others and run by themselves. The name is for people: "layer 3: qkv".
 
     ```mlir
     kernel.stage head "logits" { … }
     ```
   }];
-  let arguments = (ins StrAttr:$name, UnitAttr:$head);
+  let arguments = (ins StrAttr:$name, UnitAttr:$head, UnitAttr:$stream, UnitAttr:$draft);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "(`head` $head^)? $name attr-dict-with-keyword $body";
+  let assemblyFormat = "(`draft` $draft^)? (`head` $head^)? (`stream` $stream^)? $name attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    /// Whether both run on the same tokens of the same steps.
+    bool runsWith(StageOp other) {
+      return getHead() == other.getHead() && getStream() == other.getStream() && getDraft() == other.getDraft();
+    }
+  }];
   let hasVerifier = 1;
 }
 
