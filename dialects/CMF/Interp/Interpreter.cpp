@@ -1,5 +1,6 @@
 #include "dialects/CMF/Interp/Interpreter.h"
 
+#include "dialects/CMF/IR/DraftSection.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
 #include "dialects/CMF/Interp/OpTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -54,8 +55,10 @@ uint64_t Interpreter::position() const {
 Status Interpreter::State::plan(func::FuncOp forward) {
   Block& body = forward.getBody().front();
   ids = body.getArgument(0);
+  // Guesses change no token: the reference makes none.
+  const DraftSection section = findDraftSection(forward);
   for (Operation& op : body.without_terminator()) {
-    if (isa<WeightOp, OverlayOp>(op))
+    if (isa<WeightOp, OverlayOp>(op) || section.draft.contains(&op))
       continue;
     const OpReference reference = findReference(&op);
     if (!reference)
@@ -136,9 +139,10 @@ Status Interpreter::State::catchUp() {
 StatusOr<Interpreter> Interpreter::create(ModuleOp module, WeightSource& weights, InterpreterOptions options) {
   auto forward = module.lookupSymbol<func::FuncOp>(kForwardName);
   auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
-  if (!forward || !model || !forward.getBody().hasOneBlock() || forward.getNumArguments() != 1 ||
-      forward.getFunctionType().getNumResults() != 1)
-    return invalid("the module is no model: it needs 'cmf.model' and a function '@forward' of one argument and result");
+  if (!forward || !model || !forward.getBody().hasOneBlock() || forward.getNumArguments() == 0 ||
+      forward.getNumArguments() > 2 || forward.getFunctionType().getNumResults() != forward.getNumArguments())
+    return invalid("the module is no model: it needs 'cmf.model' and a function '@forward' of one argument and result, "
+                   "or of two");
   auto state = std::make_unique<State>(weights, options.cacheBytes);
   CORTIQ_RETURN_IF_ERROR(state->plan(forward));
   state->vocab = cast<RankedTensorType>(forward.getFunctionType().getResult(0)).getDimSize(1);
