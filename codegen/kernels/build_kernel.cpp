@@ -15,6 +15,7 @@
 #include "codegen/kernels/core.h"
 #include "codegen/kernels/flat_core.h"
 #include "codegen/kernels/overlay.h"
+#include "codegen/kernels/tile_core.h"
 #include "codegen/kernels/vbit_core.h"
 #include "formats/artifact/kernel_abi.h"
 
@@ -38,7 +39,8 @@ Frame make_frame(Emit& e, Value args, const KernelSpec& spec) {
   Frame f{e, spec, (spec.rows + e.lanes() - 1) / e.lanes(), {}, {}, {}};
   Value act = e.load_ptr(args, offsetof(KernelArgs, act));
   Value act_stride = many ? e.load_index(args, offsetof(KernelArgs, act_stride)) : Value();
-  for (unsigned t = 0; t < spec.tokens; ++t)
+  // Kernels on tiles walk their tokens themselves.
+  for (unsigned t = 0; t < (on_tiles(spec) ? 1 : spec.tokens); ++t)
     f.tokens.push_back(t ? e.offset(act, act_stride, t) : act);
   if (many)
     f.out_stride = e.load_index(args, offsetof(KernelArgs, out_stride));
@@ -66,9 +68,11 @@ void epilogue(const Frame& f, const Sums& sums, Value out, Value residual, Value
   }
 }
 
-/// The loop over row groups. `core` gets the group's own carried values and returns sums and the next values.
-void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
-                 const std::function<std::pair<Sums, std::vector<Value>>(const std::vector<Value>&)>& core) {
+/// The loop over row groups. `body` gets where the group's results go and the group's own carried values, and returns
+/// the next of those.
+using Output = TileCore::Output;
+void over_outputs(const Frame& f, Value args, const std::vector<Value>& own,
+                  const std::function<std::vector<Value>(const Output&, const std::vector<Value>&)>& body) {
   Emit& e = f.e;
   std::vector<Value> carried = {e.load_ptr(args, offsetof(KernelArgs, out))};
   if (f.spec.residual)
@@ -79,12 +83,22 @@ void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
   carried.insert(carried.end(), own.begin(), own.end());
   Value groups = e.load_index(args, offsetof(KernelArgs, groups));
   e.loop(e.index(0), groups, 1, carried, [&](Value, const std::vector<Value>& in) {
-    auto [sums, next_own] = core({in.begin() + pointers, in.end()});
-    epilogue(f, sums, in[0], f.spec.residual ? in[1] : Value(), f.spec.bias ? in[pointers - 1] : Value());
+    const Output output{in[0], f.spec.residual ? in[1] : Value(), f.spec.bias ? in[pointers - 1] : Value()};
+    const std::vector<Value> next_own = body(output, {in.begin() + pointers, in.end()});
     std::vector<Value> next;
     for (size_t i = 0; i < pointers; ++i)
       next.push_back(e.offset(in[i], int64_t(f.spec.rows) * 4));
     next.insert(next.end(), next_own.begin(), next_own.end());
+    return next;
+  });
+}
+
+/// The same for cores that return a group's sums, with the epilogue.
+void over_groups(const Frame& f, Value args, const std::vector<Value>& own,
+                 const std::function<std::pair<Sums, std::vector<Value>>(const std::vector<Value>&)>& core) {
+  over_outputs(f, args, own, [&](const Output& output, const std::vector<Value>& in) {
+    auto [sums, next] = core(in);
+    epilogue(f, sums, output.out, output.residual, output.bias);
     return next;
   });
 }
@@ -122,6 +136,18 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
         e.prefetch({e.offset(own[0], at, 1), line * kLine});
       return std::vector<Value>();
     });
+  if (on_tiles(f.spec)) {
+    TileCore core(c, args, scratch);
+    core.begin_call();
+    over_outputs(f, args, own, [&](const Output& output, const std::vector<Value>& in) {
+      c.ahead = ahead;
+      decoder->begin_group({in[0], 0}, {scratch, 0}, c.vectors);
+      core.run({in[0], 0}, output);
+      return std::vector<Value>{e.offset(in[0], group_bytes)};
+    });
+    core.end_call();
+    return;
+  }
   std::optional<Overlay> overlay;
   if (has_overlay(f.spec.codec)) {
     overlay.emplace(e, f.spec, format, f.vectors, args, Address{scratch, kOverlayScratch});
@@ -198,6 +224,8 @@ Status can_build(const KernelSpec& spec) {
     return internal_error("kernel spec out of range: " + kernel_name(spec));
   if (spec.arm == Arm::kFast && fast_arm(codec, spec.layout) != Arm::kFast)
     return internal_error("codec " + std::string(codec.name) + " has no integer form: " + kernel_name(spec));
+  if (on_tiles(spec) && !has_tile_kernel(spec))
+    return internal_error("codec " + std::string(codec.name) + " has no form for tiles: " + kernel_name(spec));
   if (verbatim)
     return {};
   return formats::r16_format(codec, spec.k).status();
@@ -206,6 +234,8 @@ Status can_build(const KernelSpec& spec) {
 StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec,
                                                         const VectorUnit& unit) {
   CORTIQ_RETURN_IF_ERROR(can_build(spec));
+  if (on_tiles(spec) && !unit.tiles)
+    return unsupported("a kernel for up to " + std::to_string(spec.tokens) + " tokens needs a target with tiles");
   context.loadDialect<vec::VecDialect>();
   mlir::OpBuilder builder(&context);
   const std::string name = kernel_name(spec);

@@ -15,6 +15,7 @@ namespace cortiq::codegen {
 struct VectorUnit {
   unsigned lanes = 8; ///< 32-bit lanes of a vector: 8 or 16
   bool dot4 = false;  ///< an instruction for vec.dot4
+  bool tiles = false; ///< tile registers of 16 rows of 64 bytes, with 16 lanes
 };
 
 /// Builds the kernel of `spec` for a vector unit. Fails, naming codec and shape, when no decoder or layout serves the

@@ -100,6 +100,25 @@ void Emit::prefetch(Address a) {
   b_.create<vec::PrefetchOp>(loc_, a.base, a.disp);
 }
 
+void Emit::tile_config(const std::vector<int64_t>& rows, const std::vector<int64_t>& bytes) {
+  b_.create<vec::TileConfigOp>(loc_, ArrayRef<int64_t>(rows), ArrayRef<int64_t>(bytes));
+}
+void Emit::tile_release() {
+  b_.create<vec::TileReleaseOp>(loc_);
+}
+void Emit::tile_zero(unsigned tile) {
+  b_.create<vec::TileZeroOp>(loc_, tile);
+}
+void Emit::tile_load(unsigned tile, Address a, int64_t stride) {
+  b_.create<vec::TileLoadOp>(loc_, tile, a.base, a.disp, stride);
+}
+void Emit::tile_store(unsigned tile, Address a, int64_t stride) {
+  b_.create<vec::TileStoreOp>(loc_, tile, a.base, a.disp, stride);
+}
+void Emit::tile_dot(unsigned acc, unsigned lhs, unsigned rhs) {
+  b_.create<vec::TileDotOp>(loc_, acc, lhs, rhs);
+}
+
 Value Emit::offset(Value pointer, int64_t bytes) {
   return bytes == 0 ? pointer : Value(b_.create<vec::PtrAddOp>(loc_, pointer, b_.getI64IntegerAttr(bytes)));
 }

@@ -74,6 +74,14 @@ public:
   Value gather_i32(Address a, Value index_i32, int scale);
   void prefetch(Address a);
 
+  // Tiles, by number; strides in bytes.
+  void tile_config(const std::vector<int64_t>& rows, const std::vector<int64_t>& bytes);
+  void tile_release();
+  void tile_zero(unsigned tile);
+  void tile_load(unsigned tile, Address a, int64_t stride);
+  void tile_store(unsigned tile, Address a, int64_t stride);
+  void tile_dot(unsigned acc, unsigned lhs, unsigned rhs);
+
   // Addresses.
   Value offset(Value pointer, int64_t bytes);
   Value offset(Value pointer, Value index, int64_t scale);

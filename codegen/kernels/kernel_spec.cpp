@@ -1,5 +1,7 @@
 #include "codegen/kernels/kernel_spec.h"
 
+#include "codegen/kernels/overlay.h"
+
 namespace cortiq::codegen {
 
 std::string kernel_name(const KernelSpec& spec) {
@@ -22,6 +24,10 @@ std::string kernel_name(const KernelSpec& spec) {
 Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout) {
   const bool integer = codec.form != formats::DotForm::kFloat && codec.form != formats::DotForm::kNone;
   return integer && layout == formats::LayoutId::kR16 ? Arm::kFast : Arm::kExact;
+}
+
+bool has_tile_kernel(const KernelSpec& spec) {
+  return spec.arm == Arm::kFast && spec.layout == formats::LayoutId::kR16 && !has_overlay(spec.codec);
 }
 
 } // namespace cortiq::codegen

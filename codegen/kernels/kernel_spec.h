@@ -16,6 +16,10 @@ enum class Arm : uint8_t {
   kExact, ///< f32 activations, f32 multiply-add
 };
 
+/// Rows of a tile of tokens. Kernels for so many tokens and more run on the target's tiles and take any number of
+/// tokens up to theirs, which KernelArgs states; those for fewer take exactly theirs.
+inline constexpr uint32_t kTileTokens = 16;
+
 struct KernelSpec {
   formats::CodecId codec;
   formats::LayoutId layout = formats::LayoutId::kR16;
@@ -30,6 +34,13 @@ struct KernelSpec {
   bool operator==(const KernelSpec&) const = default;
 };
 
+inline bool on_tiles(const KernelSpec& spec) {
+  return spec.tokens >= kTileTokens;
+}
+
+/// Tokens from which on a kernel on tiles is quicker than those for a few tokens (docs/performance.md).
+inline constexpr uint32_t kLeastTileTokens = 6;
+
 /// The kernel's one name, by the grammar of docs/kernel-names.md:
 /// "gemv_f32_q8a_q4_k_r16_k576_1x16_res_v3". It is symbol, registry key, verbose line, test name and bench row.
 std::string kernel_name(const KernelSpec& spec);
@@ -37,5 +48,8 @@ std::string kernel_name(const KernelSpec& spec);
 /// The arm that a codec's kernels are built for under `fast` numerics: codecs that reduce to no integer dot, and
 /// matrices in verbatim layout, stay on f32 activations.
 Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout);
+
+/// Whether there are kernels on tiles for the spec's codec, layout and arm.
+bool has_tile_kernel(const KernelSpec& spec);
 
 } // namespace cortiq::codegen

@@ -15,7 +15,12 @@ mlir::Value strip_bitcasts(mlir::Value value) {
 }
 
 bool writes_memory(mlir::Operation& op) {
-  return op.walk([](vec::StoreOp) { return mlir::WalkResult::interrupt(); }).wasInterrupted();
+  return op
+      .walk([](mlir::Operation* inner) {
+        return llvm::isa<vec::StoreOp, vec::TileStoreOp>(inner) ? mlir::WalkResult::interrupt()
+                                                                : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 } // namespace

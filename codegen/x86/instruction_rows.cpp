@@ -22,6 +22,14 @@ bool kAvxVnni(const X86Features& f) {
 bool kAvx512Vnni(const X86Features& f) {
   return f.avx512_vnni;
 }
+bool kAmx(const X86Features& f) {
+  return f.amx;
+}
+
+/// Tile number `which` of an instruction on tiles, a byte each.
+Xbyak::Tmm tile(const Encoding& e, int which = 0) {
+  return Xbyak::Tmm(static_cast<int>(e.imm >> 8 * which & 7));
+}
 
 /// Calls `write` with operand `use` where it is: in memory or in a register of the operation's width.
 template <class Write>
@@ -230,6 +238,12 @@ const NamedRow kNamedRows[] = {
     {kAvx2, {{"shl", 0b0, false, 0, false}, false, [](const Encoding& e) { e.c.shl(e.gd(), static_cast<int>(e.imm)); }}},
     {kAvx2, {{"add_imm", 0b0, false, 0, false}, false, [](const Encoding& e) { e.c.add(e.gd(), static_cast<uint32_t>(e.imm)); }}},
     {kAvx2, {{"prefetch", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.prefetcht1(e.mem); }}},
+    {kAmx, {{"ldtilecfg", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.ldtilecfg(e.mem); }}},
+    {kAmx, {{"tilerelease", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tilerelease(); }}},
+    {kAmx, {{"tilezero", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tilezero(tile(e)); }}},
+    {kAmx, {{"tileloadd", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tileloadd(tile(e), e.mem); }}},
+    {kAmx, {{"tilestored", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tilestored(e.mem, tile(e)); }}},
+    {kAmx, {{"tdpbssd", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tdpbssd(tile(e), tile(e, 1), tile(e, 2)); }}},
     // clang-format on
 };
 

@@ -3,6 +3,7 @@
 #include "codegen/x86/selector.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace cortiq::codegen::x86 {
 
@@ -208,6 +209,72 @@ struct OpSelectors {
     return {};
   }
 
+  //--- tiles
+  //-------------------------------------------------------------------------------------------------------------
+  static Status no_tiles(mlir::Operation* op) { return refuse(op, "needs a target with tiles"); }
+
+  static Status tile_config(Selector& s, mlir::Operation* op) {
+    auto config = llvm::cast<vec::TileConfigOp>(op);
+    if (!s.features_.amx)
+      return no_tiles(op);
+    // Palette 1: bytes a row from byte 16 on, 16 bits each, and rows from byte 48 on.
+    constexpr size_t kBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
+    std::vector<uint8_t> shapes(kBytes);
+    shapes[0] = 1;
+    for (size_t i = 0; i < config.getRows().size(); ++i) {
+      shapes[kRowBytesAt + 2 * i] = static_cast<uint8_t>(config.getBytes()[i]);
+      shapes[kRowsAt + i] = static_cast<uint8_t>(config.getRows()[i]);
+    }
+    s.add({.rules = s.row("ldtilecfg"), .bits = 64, .mem = {.constant = s.pool_.add(shapes)}});
+    return {};
+  }
+
+  static Status tile_release(Selector& s, mlir::Operation* op) {
+    if (!s.features_.amx)
+      return no_tiles(op);
+    s.add({.rules = s.row("tilerelease"), .bits = 64});
+    return {};
+  }
+
+  static Status tile_zero(Selector& s, mlir::Operation* op) {
+    if (!s.features_.amx)
+      return no_tiles(op);
+    const int64_t tile = static_cast<int64_t>(llvm::cast<vec::TileZeroOp>(op).getTile());
+    s.add({.rules = s.row("tilezero"), .bits = 64, .imm = tile});
+    return {};
+  }
+
+  /// A load or store of a tile: the stride takes the index's place in the address.
+  template <class Op>
+  static Status tile_memory(Selector& s, mlir::Operation* op) {
+    auto access = llvm::cast<Op>(op);
+    if (!s.features_.amx)
+      return no_tiles(op);
+    Selector::Address at = s.address(access.getPtr());
+    at.disp += static_cast<int64_t>(access.getOffset());
+    if (at.index != kNoReg || !llvm::isInt<32>(at.disp))
+      at = {.base = s.materialise({.base = at.base, .index = at.index, .scale = at.scale}), .disp = at.disp};
+    if (!llvm::isInt<32>(at.disp))
+      return refuse(op, "has an offset beyond 32 bits");
+    const int64_t stride = static_cast<int64_t>(access.getStride());
+    at.index = s.add({.rules = s.row("mov_imm"), .bits = 64, .def = s.new_scalar(), .imm = stride});
+    s.add({.rules = s.row(std::is_same_v<Op, vec::TileLoadOp> ? "tileloadd" : "tilestored"),
+           .bits = 64,
+           .imm = static_cast<int64_t>(access.getTile()),
+           .mem = s.memory(at)});
+    return {};
+  }
+
+  static Status tile_dot(Selector& s, mlir::Operation* op) {
+    if (!s.features_.amx)
+      return no_tiles(op);
+    auto dot = llvm::cast<vec::TileDotOp>(op);
+    s.add({.rules = s.row("tdpbssd"),
+           .bits = 64,
+           .imm = static_cast<int64_t>(dot.getAcc() | dot.getLhs() << 8 | dot.getRhs() << 16)});
+    return {};
+  }
+
   //--- lanes
   //--------------------------------------------------------------------------------------------------------------
   /// Ops of one instruction: their row and their operands as they are.
@@ -355,6 +422,12 @@ struct OpSelectors {
         {"vec.shr_u", shift<vec::ShrUOp>},
         {"vec.store", store},
         {"vec.table", table_address},
+        {"vec.tile_config", tile_config},
+        {"vec.tile_dot", tile_dot},
+        {"vec.tile_load", tile_memory<vec::TileLoadOp>},
+        {"vec.tile_release", tile_release},
+        {"vec.tile_store", tile_memory<vec::TileStoreOp>},
+        {"vec.tile_zero", tile_zero},
     };
     return rows;
   }

@@ -1,6 +1,7 @@
 #include "compiler/emit/program_builder.h"
 
 #include "compiler/emit/rows/rows.h"
+#include "compiler/passes/KernelSpecs.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
 #include "formats/artifact/kernel_abi.h"
 #include "formats/layout/layout.h"
@@ -102,6 +103,8 @@ private:
     row->act = kindOf(spec.getAct());
     row->bias = spec.getBias();
     row->residual = spec.getResidual();
+    if (codegen::on_tiles(kernelSpec(spec)))
+      row->from_tokens = codegen::kLeastTileTokens;
     return row;
   }
 

@@ -54,7 +54,8 @@ private:
     CORTIQ_ASSIGN_OR_RETURN(mlir::OwningOpRef<vec::KernelOp> kernel,
                             codegen::build_kernel(context, spec,
                                                   {.lanes = features_.max_vector_bits() / 32,
-                                                   .dot4 = features_.avx_vnni || features_.avx512_vnni}));
+                                                   .dot4 = features_.avx_vnni || features_.avx512_vnni,
+                                                   .tiles = features_.amx}));
     mlir::IRRewriter rewriter(&context);
     mlir::DominanceInfo dominance(*kernel);
     mlir::eliminateCommonSubExpressions(rewriter, dominance, *kernel);

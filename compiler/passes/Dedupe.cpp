@@ -39,6 +39,8 @@ public:
       SmallVector<Attribute> kernels;
       for (int64_t tokens : rows > 0 ? target.getTokenTiles().asArrayRef() : ArrayRef<int64_t>()) {
         kernel::SpecAttr spec = whole.withTile(tokens, rows);
+        if (codegen::on_tiles(kernelSpec(spec)) && !codegen::has_tile_kernel(kernelSpec(spec)))
+          continue;
         std::string name = codegen::kernel_name(kernelSpec(spec));
         if (!symbols.lookup(name))
           symbols.insert(builder.create<kernel::DefineOp>(loc, builder.getStringAttr(name), spec));

@@ -32,6 +32,16 @@ std::span<const Target> targetTable() {
        .l1Bytes = 32 << 10,
        .l2Bytes = 1 << 20,
        .cores = 1},
+      {.name = "amx",
+       .summary = "AVX-512 with VNNI and AMX int8 tiles: Intel servers since 2023 (Sapphire Rapids)",
+       .features = {"amx_int8", "amx_tile", "avx", "avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vl",
+                    "bmi2", "f16c", "fma"},
+       .vectorBytes = 64,
+       // The last are kernels on tiles: a row group is decoded once for up to so many tokens.
+       .tokenTiles = {1, 2, 4, 8, 256},
+       .l1Bytes = 48 << 10,
+       .l2Bytes = 2 << 20,
+       .cores = 1},
   };
   return table;
 }

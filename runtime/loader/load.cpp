@@ -15,6 +15,7 @@
 #include "formats/page_release.h"
 #include "formats/quote.h"
 #include "runtime/cpu/features.h"
+#include "runtime/cpu/tile_permission.h"
 #include "runtime/loader/resolver.h"
 #include "runtime/loader/symbols.h"
 #include "runtime/ops/op.h"
@@ -34,7 +35,7 @@ constexpr uint64_t kMaxDimension = 1 << 20;
 constexpr uint64_t kMaxElements = uint64_t{1} << 32;
 constexpr uint32_t kMaxRecords = 1 << 16;
 constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 44;
-constexpr uint32_t kMaxTileTokens = 64;
+constexpr uint32_t kMaxTileTokens = 256;
 constexpr unsigned kVerifierDepth = 16;
 constexpr unsigned kVerifierTables = 1 << 24;
 
@@ -241,7 +242,9 @@ Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out
         symbol->second.bytes != entry->bytes())
       return invalid(name + " does not stand where the symbol table says");
     if (entry->tokens() == 0 || entry->tokens() > kMaxTileTokens || entry->rows() == 0 ||
-        entry->rows() > formats::kRowGroup || !name_agrees(*entry))
+        entry->rows() > formats::kRowGroup || entry->from_tokens() > entry->tokens() ||
+        (entry->from_tokens() != 0 && (entry->act() != artifact::BufferKind::Q8Act || entry->k() > kMaxElements)) ||
+        !name_agrees(*entry))
       return invalid(name + " has a tile that is impossible or not that of its name");
     const auto address = reinterpret_cast<uintptr_t>(artifact.file.code_at(entry->offset()));
     out.push_back({entry, reinterpret_cast<formats::KernelFn>(address)});
@@ -276,6 +279,16 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
   if (out.empty())
     return invalid("its program has no slots");
   return {};
+}
+
+/// What kernels on tiles read behind the last record of a batch: a tile of tokens without the first one.
+uint64_t tile_slack(const Resolver& resolver) {
+  constexpr uint64_t kOtherTokens = 15;
+  uint64_t record = 0;
+  for (const KernelRef& kernel : resolver.kernels)
+    if (kernel.entry->from_tokens() != 0)
+      record = std::max(record, formats::q8_act_layout(kernel.entry->k()).bytes);
+  return kOtherTokens * record;
 }
 
 Status check_tables(const artifact::Program& program, uint64_t max_batch, ProgramFacts& facts) {
@@ -436,7 +449,7 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   // A vocabulary may go on where the embedding ends.
   out.embedding_rows = facts.embedding_rows == 0 ? 0 : std::max<uint64_t>(facts.embedding_rows, manifest.vocab());
   out.max_batch = resolver.max_batch;
-  out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch;
+  out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch + tile_slack(resolver);
   number_calls(out);
   return {};
 }
@@ -445,7 +458,9 @@ Status check_cpu(const artifact::Manifest& manifest) {
   std::vector<std::string> features;
   for (const flatbuffers::String* feature : *manifest.features())
     features.push_back(feature->str());
-  const Status status = check_features(features, read_cpu_state());
+  Status status = check_features(features, read_cpu_state());
+  if (status.ok())
+    status = request_tile_permission(features);
   if (status.ok())
     return {};
   const std::string source = manifest.source_name() ? manifest.source_name()->str() : "MODEL";

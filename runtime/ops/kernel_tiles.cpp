@@ -1,5 +1,7 @@
 #include "runtime/ops/kernel_tiles.h"
 
+#include <algorithm>
+
 #include "formats/quote.h"
 
 #if defined(__clang__)
@@ -34,12 +36,26 @@ StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& l
     CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, needs));
     if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
       return invalid(std::string(what) + ": the kernels do not ascend by tokens");
-    tiles.push_back({kernel.entry->tokens(), kernel.function});
+    if (kernel.entry->from_tokens() != 0 && needs.act_stride != formats::q8_act_layout(needs.weight.cols).bytes)
+      continue;
+    tiles.push_back({kernel.entry->tokens(), kernel.function, kernel.entry->from_tokens()});
   }
   if (tiles.empty() || tiles.front().tokens != 1)
     return invalid(std::string(what) + ": weight " + formats::quote(needs.weight.entry->name()->string_view()) +
                    " has no kernel for " + std::to_string(needs.rows) + " rows and one token");
   return tiles;
+}
+
+uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols) {
+  uint64_t bytes = formats::kKernelScratchBytes;
+  for (const Tile& tile : tiles)
+    if (tile.from_tokens != 0)
+      bytes = std::max(bytes, formats::tile_kernel_scratch_bytes(cols, tile.tokens));
+  return bytes;
+}
+
+uint64_t tokens_a_pass(const std::vector<Tile>& tiles) {
+  return tiles.back().tokens;
 }
 
 // Generated code carries no type mark in front of it, which the sanitizer of function types would read.
@@ -50,10 +66,11 @@ CORTIQ_NO_FUNCTION_SANITIZER void run_tiles(const std::vector<Tile>& tiles, form
   };
   size_t tile = tiles.size() - 1;
   while (tokens > 0) {
-    while (tiles[tile].tokens > tokens)
+    while (tiles[tile].from_tokens != 0 ? tiles[tile].from_tokens > tokens : tiles[tile].tokens > tokens)
       --tile;
+    const uint64_t done = std::min<uint64_t>(tiles[tile].tokens, tokens);
+    args.tokens = done;
     tiles[tile].function(&args);
-    const uint64_t done = tiles[tile].tokens;
     tokens -= done;
     args.act += done * args.act_stride;
     args.out = along(args.out, done * args.out_stride);

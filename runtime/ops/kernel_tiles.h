@@ -14,6 +14,7 @@ namespace cortiq::runtime {
 struct Tile {
   uint32_t tokens;
   formats::KernelFn function;
+  uint32_t from_tokens = 0; ///< not 0: it takes any number of tokens from this up to `tokens`
 };
 
 /// What the kernels of a matrix must have been made for.
@@ -21,11 +22,19 @@ struct KernelNeeds {
   const WeightRef& weight;
   uint64_t rows; ///< a group: kRowGroup, or those of a short last one
   bool q8, bias, residual;
+  uint64_t act_stride; ///< from one token's activations to the next
 };
 
 /// The kernels that `list` names, ascending by tokens, the first of one token; fails where one does not fit the weight.
+/// A kernel for a varying number of tokens is left out where the activations have gaps.
 StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& list, const KernelNeeds& needs,
                                           const Resolver& resolver, const char* what);
+
+/// Scratch that the kernels need for a weight of `cols` columns.
+uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols);
+
+/// Tokens that one pass of the kernels over the weights serves.
+uint64_t tokens_a_pass(const std::vector<Tile>& tiles);
 
 /// Calls the largest tiles that fit for `tokens` tokens. `args` describes the first token and is moved along.
 void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens);

@@ -45,7 +45,9 @@ public:
     }
   }
 
-  uint64_t scratch_bytes() const override { return formats::kKernelScratchBytes; }
+  uint64_t scratch_bytes() const override {
+    return std::max(tiles_scratch_bytes(full_tiles, weight.cols), tiles_scratch_bytes(tail_tiles, weight.cols));
+  }
 
   const SlotRef& token_input() const override { return input; }
   uint64_t product_scratch_bytes() const override { return formats::kKernelScratchBytes; }
@@ -143,13 +145,15 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
   }
   const bool bias = part.bias() != kNoIndex, residual = part.residual() != kNoIndex;
   if (weight.rows >= kRowGroup) {
-    CORTIQ_ASSIGN_OR_RETURN(
-        call->full_tiles, resolve_tiles(*part.kernels(), {weight, kRowGroup, q8, bias, residual}, resolver, "matmul"));
+    CORTIQ_ASSIGN_OR_RETURN(call->full_tiles,
+                            resolve_tiles(*part.kernels(), {weight, kRowGroup, q8, bias, residual, call->input.stride},
+                                          resolver, "matmul"));
   }
   if (weight.rows % kRowGroup != 0) {
-    CORTIQ_ASSIGN_OR_RETURN(
-        call->tail_tiles,
-        resolve_tiles(*part.tail_kernels(), {weight, weight.rows % kRowGroup, q8, bias, residual}, resolver, "matmul"));
+    CORTIQ_ASSIGN_OR_RETURN(call->tail_tiles,
+                            resolve_tiles(*part.tail_kernels(),
+                                          {weight, weight.rows % kRowGroup, q8, bias, residual, call->input.stride},
+                                          resolver, "matmul"));
   }
   const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);
   call->name = resolver.kernels[shown].entry->name()->str();

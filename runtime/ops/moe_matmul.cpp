@@ -31,7 +31,7 @@ struct Expert {
   SlotRef input, token, out, sum; ///< records of the pairs, but for `token`, of one token
 
   /// Pairs that one pass over the weights serves.
-  uint64_t full_pass() const { return full_tiles ? full_tiles->back().tokens : 1; }
+  uint64_t full_pass() const { return full_tiles ? tokens_a_pass(*full_tiles) : 1; }
 };
 
 class MoeMatmulCall final : public Call {
@@ -89,7 +89,12 @@ public:
     }
   }
 
-  uint64_t scratch_bytes() const override { return formats::kKernelScratchBytes; }
+  uint64_t scratch_bytes() const override {
+    uint64_t bytes = formats::kKernelScratchBytes;
+    for (const auto& [numbers, kernels] : tiles)
+      bytes = std::max(bytes, tiles_scratch_bytes(kernels, cols));
+    return bytes;
+  }
   /// Experts get their places in the order of the ticket, and give them up when they are done.
   bool in_order() const override { return bank != kNoIndex; }
 
@@ -187,12 +192,14 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
   }
   const bool bias = part.bias() != kNoIndex, sum = part.sum() != kNoIndex;
   if (weight.rows >= kRowGroup) {
-    CORTIQ_ASSIGN_OR_RETURN(expert.full_tiles,
-                            tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, sum}, resolver));
+    CORTIQ_ASSIGN_OR_RETURN(
+        expert.full_tiles,
+        tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, sum, expert.input.stride}, resolver));
   }
   if (weight.rows % kRowGroup != 0) {
-    CORTIQ_ASSIGN_OR_RETURN(expert.tail_tiles, tiles_of(call, *part.tail_kernels(),
-                                                        {weight, weight.rows % kRowGroup, q8, bias, sum}, resolver));
+    CORTIQ_ASSIGN_OR_RETURN(expert.tail_tiles,
+                            tiles_of(call, *part.tail_kernels(),
+                                     {weight, weight.rows % kRowGroup, q8, bias, sum, expert.input.stride}, resolver));
   }
   if (call.name.empty()) {
     const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);

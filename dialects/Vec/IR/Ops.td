@@ -584,4 +584,6 @@ def Vec_ReduceAddOp : Vec_Unary<"reduce_add", Vec_WordVector, "the sum of all la
   }];
 }
 
+include "TileOps.td"
+
 #endif

@@ -27,7 +27,20 @@ struct Datum {
   }
 };
 
-using Frame = llvm::DenseMap<mlir::Value, Datum>;
+/// The tile registers.
+struct Tiles {
+  static constexpr size_t kTiles = 8, kRows = 16, kRowBytes = 64;
+  struct Tile {
+    size_t rows = 0, bytes = 0; ///< 0: not configured
+    std::array<std::array<uint8_t, kRowBytes>, kRows> row{};
+  };
+  std::array<Tile, kTiles> tile{};
+};
+
+/// What a kernel's ops see of each other.
+struct Frame : llvm::DenseMap<mlir::Value, Datum> {
+  Tiles tiles;
+};
 using OpFunction = void (*)(mlir::Operation*, Frame&);
 using OpTable = llvm::StringMap<OpFunction>;
 
@@ -45,5 +58,12 @@ inline size_t laneBytes(mlir::Value value) {
 void addLaneOps(OpTable& table);
 /// Rows for addresses, argument fields, loads and stores.
 void addMemoryOps(OpTable& table);
+/// Rows for the ops on tiles.
+void addTileOps(OpTable& table);
+
+/// The address in `ptr` plus `offset` bytes.
+inline uint8_t* addressOf(const Frame& frame, mlir::Value ptr, int64_t offset) {
+  return reinterpret_cast<uint8_t*>(frame.lookup(ptr).get<uintptr_t>(0) + static_cast<uintptr_t>(offset));
+}
 
 } // namespace cortiq::vec::interp

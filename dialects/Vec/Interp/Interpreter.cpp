@@ -12,6 +12,7 @@ const OpTable& opTable() {
     OpTable rows;
     addLaneOps(rows);
     addMemoryOps(rows);
+    addTileOps(rows);
     return rows;
   }();
   return table;

@@ -5,16 +5,11 @@ using namespace cortiq::vec::interp;
 
 namespace {
 
-/// The address in `ptr` plus `offset` bytes.
-uint8_t* address(const Frame& frame, mlir::Value ptr, int64_t offset) {
-  return reinterpret_cast<uint8_t*>(frame.lookup(ptr).get<uintptr_t>(0) + static_cast<uintptr_t>(offset));
-}
-
 template <class Op>
 void loadField(mlir::Operation* op, Frame& frame) {
   auto load = llvm::cast<Op>(op);
   Datum value;
-  std::memcpy(value.bytes.data(), address(frame, load.getPtr(), load.getOffset()), 8);
+  std::memcpy(value.bytes.data(), addressOf(frame, load.getPtr(), load.getOffset()), 8);
   frame[load.getResult()] = value;
 }
 
@@ -25,7 +20,7 @@ void index(mlir::Operation* op, Frame& frame) {
 void ptrAdd(mlir::Operation* op, Frame& frame) {
   auto add = llvm::cast<PtrAddOp>(op);
   Datum value;
-  value.set<uint8_t*>(0, address(frame, add.getPtr(), add.getOffset()));
+  value.set<uint8_t*>(0, addressOf(frame, add.getPtr(), add.getOffset()));
   frame[add.getResult()] = value;
 }
 
@@ -33,14 +28,14 @@ void ptrOffset(mlir::Operation* op, Frame& frame) {
   auto offset = llvm::cast<PtrOffsetOp>(op);
   const uint64_t index = frame.lookup(offset.getIndex()).get<uint64_t>(0);
   Datum value;
-  value.set<uint8_t*>(0, address(frame, offset.getPtr(), static_cast<int64_t>(index * offset.getScale())));
+  value.set<uint8_t*>(0, addressOf(frame, offset.getPtr(), static_cast<int64_t>(index * offset.getScale())));
   frame[offset.getResult()] = value;
 }
 
 void readIndex(mlir::Operation* op, Frame& frame) {
   auto read = llvm::cast<ReadIndexOp>(op);
   uint32_t number = 0;
-  std::memcpy(&number, address(frame, read.getPtr(), read.getOffset()), 4);
+  std::memcpy(&number, addressOf(frame, read.getPtr(), read.getOffset()), 4);
   frame[read.getResult()].set<uint64_t>(0, number);
 }
 
@@ -52,7 +47,7 @@ void load(mlir::Operation* op, Frame& frame) {
   auto load = llvm::cast<LoadOp>(op);
   const size_t lanes = load.getLanes().value_or(lanesOf(load));
   Datum value;
-  std::memcpy(value.bytes.data(), address(frame, load.getPtr(), load.getOffset()), lanes * laneBytes(load));
+  std::memcpy(value.bytes.data(), addressOf(frame, load.getPtr(), load.getOffset()), lanes * laneBytes(load));
   frame[load] = value;
 }
 
@@ -60,13 +55,13 @@ void store(mlir::Operation* op, Frame& frame) {
   auto store = llvm::cast<StoreOp>(op);
   const size_t lanes = store.getLanes().value_or(lanesOf(store.getValue()));
   const Datum value = frame.lookup(store.getValue());
-  std::memcpy(address(frame, store.getPtr(), store.getOffset()), value.bytes.data(),
+  std::memcpy(addressOf(frame, store.getPtr(), store.getOffset()), value.bytes.data(),
               lanes * laneBytes(store.getValue()));
 }
 
 void loadSplat(mlir::Operation* op, Frame& frame) {
   auto load = llvm::cast<LoadSplatOp>(op);
-  const uint8_t* from = address(frame, load.getPtr(), load.getOffset());
+  const uint8_t* from = addressOf(frame, load.getPtr(), load.getOffset());
   const size_t bytes = laneBytes(load);
   Datum value;
   for (size_t i = 0; i < lanesOf(load); ++i)
@@ -81,7 +76,7 @@ void gather(mlir::Operation* op, Frame& frame) {
   for (size_t i = 0; i < lanesOf(gather); ++i) {
     const int64_t offset = index.get<int32_t>(i) * static_cast<int64_t>(gather.getScale());
     std::memcpy(value.bytes.data() + 4 * i,
-                address(frame, gather.getPtr(), static_cast<int64_t>(gather.getOffset()) + offset), 4);
+                addressOf(frame, gather.getPtr(), static_cast<int64_t>(gather.getOffset()) + offset), 4);
   }
   frame[gather] = value;
 }

@@ -137,7 +137,8 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
 
   const bool fast = spec.arm == codegen::Arm::kFast;
   d.act_stride = fast ? q8_act_layout(spec.k).bytes : f32_act_bytes(spec.k);
-  d.act.resize(d.act_stride * spec.tokens);
+  // Kernels on tiles read whole ones.
+  d.act.resize(d.act_stride * (spec.tokens + (codegen::on_tiles(spec) ? codegen::kTileTokens - 1 : 0)), 0x55);
   d.out_stride = (d.rows * 4 + 63) / 64 * 64;
   std::vector<std::vector<double>> x(spec.tokens);
   for (uint32_t t = 0; t < spec.tokens; ++t) {
@@ -204,7 +205,10 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
   constexpr float kGuard = -12345.0f;
   const uint64_t floats = data.out_stride / 4;
   std::vector<float> out(floats * spec.tokens + 32, kGuard);
-  alignas(64) static thread_local uint8_t scratch[kKernelScratchBytes];
+  // Whatever an earlier kernel left there.
+  static thread_local std::vector<uint8_t> memory;
+  memory.resize(std::max<uint64_t>(memory.size(), tile_kernel_scratch_bytes(spec.k, spec.tokens) + 64), 0xff);
+  uint8_t* scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   const bool packed = spec.layout == LayoutId::kR16;
   const R16Format format = packed ? *r16_format(codec_info(spec.codec), spec.k) : R16Format{};
   // The first group by itself, then the others: a matrix may be cut between any of them.
@@ -224,6 +228,7 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
     args.residual_stride = data.out_stride;
     args.first_row = row;
     args.tensor_rows = data.rows;
+    args.tokens = spec.tokens;
     kernel(&args);
   }
   std::vector<float> result;

@@ -120,6 +120,62 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
     }
 }
 
+/// Kernels on tiles give the bits of the kernels for one token: through the interpreter everywhere, as machine code
+/// where there are tiles. The number of tokens fills no whole tile.
+TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
+  mlir::MLIRContext context;
+  constexpr Target kTiles{"amx", {.lanes = 16, .dot4 = true, .tiles = true}};
+  const std::string missing = testing::missing_for(kTiles.name);
+  if (!missing.empty())
+    std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());
+  std::vector<uint64_t> lengths = row_lengths(*GetParam());
+  // Longer than a chunk of the panel.
+  const uint64_t block = GetParam()->block ? GetParam()->block : 32;
+  lengths.push_back((1100 + block - 1) / block * block);
+  for (uint64_t k : lengths)
+    for (uint32_t rows : {16u, 5u}) {
+      KernelProblem problem{{.codec = GetParam()->id, .k = k, .rows = rows, .tokens = 19, .isa = kTiles.name},
+                            rows == 16 ? 2u : 1u};
+      if (codegen::fast_arm(*GetParam(), problem.spec.layout) != codegen::Arm::kFast ||
+          !codegen::has_tile_kernel(problem.spec) || !codegen::can_build(problem.spec).ok())
+        continue;
+      problem.spec.bias = problem.spec.residual = rows == 5 || k % 64 == 0;
+      auto kernel = codegen::build_kernel(context, problem.spec, kTiles.unit);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+      ASSERT_TRUE(codegen::emit_x86(**kernel, *codegen::x86_target(kTiles.name)).ok());
+      const KernelData data = make_kernel_data(problem, Data::kOrdinary, k);
+      std::vector<std::vector<float>> results = {run_kernel(problem, data, [&](const formats::KernelArgs* args) {
+        ASSERT_TRUE(mlir::succeeded(vec::interpretKernel(**kernel, args)));
+      })};
+      if (missing.empty())
+        results.push_back(run_machine_code(context, problem, kTiles, data));
+      expect_close(problem, data, results[0]);
+      KernelProblem single = problem;
+      single.spec.tokens = 1;
+      single.spec.isa = kTargets[0].name;
+      for (uint32_t t = 0; t < problem.spec.tokens; ++t) {
+        KernelData one = data;
+        one.act.erase(one.act.begin(), one.act.begin() + int64_t(t * data.act_stride));
+        if (problem.spec.residual)
+          one.residual.erase(one.residual.begin(), one.residual.begin() + int64_t(t * data.out_stride / 4));
+        const std::vector<float> expected = run_machine_code(context, single, kTargets[0], one);
+        for (const std::vector<float>& result : results)
+          ASSERT_EQ(0, std::memcmp(result.data() + t * data.rows, expected.data(), data.rows * sizeof(float)))
+              << codegen::kernel_name(problem.spec) << " token " << t;
+      }
+    }
+}
+
+/// No target without tiles takes such a spec.
+TEST(TileKernelTest, TilesNeedATargetThatHasThem) {
+  mlir::MLIRContext context;
+  const KernelSpec spec{.codec = formats::CodecId::kQ8_0, .k = 64, .tokens = 16};
+  EXPECT_FALSE(codegen::build_kernel(context, spec, {.lanes = 16, .dot4 = true}).ok());
+  auto kernel = codegen::build_kernel(context, spec, {.lanes = 16, .dot4 = true, .tiles = true});
+  ASSERT_TRUE(kernel.ok());
+  EXPECT_FALSE(codegen::emit_x86(**kernel, *codegen::x86_target("avx512vnni")).ok());
+}
+
 std::vector<const formats::Codec*> codecs_with_kernels() {
   std::vector<const formats::Codec*> codecs;
   for (const formats::Codec& codec : formats::codec_table()) {

@@ -6,6 +6,7 @@
 #include "mlir/Parser/Parser.h"
 #include <cstring>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cortiq::testing {
@@ -23,13 +24,32 @@ GuardedBuffer::~GuardedBuffer() {
   munmap(map_, map_bytes_);
 }
 
+namespace {
+
+/// Whether there are tiles and the system lets this process use them.
+bool may_use_tiles() {
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  static const bool may = __builtin_cpu_supports("amx-int8") && __builtin_cpu_supports("amx-tile") &&
+                          syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return may;
+}
+
+} // namespace
+
 std::string missing_for(const std::string& target) {
   const std::pair<std::string, bool> have[] = {
-      {"avx2", __builtin_cpu_supports("avx2")},         {"bmi2", __builtin_cpu_supports("bmi2")},
-      {"fma", __builtin_cpu_supports("fma")},           {"f16c", __builtin_cpu_supports("f16c")},
-      {"avx_vnni", __builtin_cpu_supports("avxvnni")},  {"avx512f", __builtin_cpu_supports("avx512f")},
-      {"avx512bw", __builtin_cpu_supports("avx512bw")}, {"avx512dq", __builtin_cpu_supports("avx512dq")},
-      {"avx512vl", __builtin_cpu_supports("avx512vl")}, {"avx512_vnni", __builtin_cpu_supports("avx512vnni")},
+      {"avx2", __builtin_cpu_supports("avx2")},
+      {"bmi2", __builtin_cpu_supports("bmi2")},
+      {"fma", __builtin_cpu_supports("fma")},
+      {"f16c", __builtin_cpu_supports("f16c")},
+      {"avx_vnni", __builtin_cpu_supports("avxvnni")},
+      {"avx512f", __builtin_cpu_supports("avx512f")},
+      {"avx512bw", __builtin_cpu_supports("avx512bw")},
+      {"avx512dq", __builtin_cpu_supports("avx512dq")},
+      {"amx_tile", may_use_tiles()},
+      {"amx_int8", may_use_tiles()},
+      {"avx512vl", __builtin_cpu_supports("avx512vl")},
+      {"avx512_vnni", __builtin_cpu_supports("avx512vnni")},
   };
   std::string missing;
   for (const std::string& feature : codegen::x86_target_features(target))
