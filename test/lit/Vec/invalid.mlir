@@ -203,3 +203,24 @@ vec.kernel @equal_table(%args: !vec.ptr) {
   // expected-error @+1 {{has one value only; a vec.constant serves}}
   %t = vec.table dense<7> : tensor<16xi8>
 }
+
+// -----
+
+vec.kernel @no_such_tile(%args: !vec.ptr) {
+  // expected-error @+1 {{there is no tile 8; tiles are 0 to 7}}
+  vec.tile_zero 8
+}
+
+// -----
+
+vec.kernel @equal_tiles(%args: !vec.ptr) {
+  // expected-error @+1 {{needs three different tiles}}
+  vec.tile_dot 0, 1, 1
+}
+
+// -----
+
+vec.kernel @long_rows(%args: !vec.ptr) {
+  // expected-error @+1 {{a tile has 1 to 16 rows of 4 to 64 bytes in fours, not 16 of 66}}
+  vec.tile_config rows [16] bytes [66]
+}

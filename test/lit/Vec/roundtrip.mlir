@@ -127,3 +127,22 @@ vec.kernel @loops(%args: !vec.ptr) {
   }
   vec.return
 }
+
+// CHECK-LABEL: vec.kernel @tiles
+vec.kernel @tiles(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  // CHECK: vec.tile_config rows [16, 16, 8] bytes [64, 32, 64]
+  vec.tile_config rows [16, 16, 8] bytes [64, 32, 64]
+  // CHECK: vec.tile_zero 0
+  vec.tile_zero 0
+  // CHECK: vec.tile_load 1, %{{.*}}[64] stride 128
+  vec.tile_load 1, %p[64] stride 128
+  vec.tile_load 2, %p[0] stride 64
+  // CHECK: vec.tile_dot 0, 1, 2
+  vec.tile_dot 0, 1, 2
+  // CHECK: vec.tile_store 0, %{{.*}}[0] stride 64
+  vec.tile_store 0, %p[0] stride 64
+  // CHECK: vec.tile_release
+  vec.tile_release
+  vec.return
+}
