@@ -19,7 +19,7 @@ from containers import write_gguf
 
 F32, Q4_0, Q8_0 = 0, 2, 8
 HEAD = 128
-QUIET = 0.02  # of what a layer adds
+QUIET = 0.001  # of what a layer adds
 
 
 def half(value):
