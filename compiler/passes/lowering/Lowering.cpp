@@ -196,16 +196,24 @@ Value Lowering::factorBuffer(cmf::WeightOp factor, kernel::Form form, int64_t el
   return known ? known : known = alloc(factor.getLoc(), form, elements);
 }
 
+/// The name of what a skill's tensor replaces, or `name`. Stages of a case find those of the model by their names:
+/// words of a skill's id must not be taken for parts of them.
+static StringRef replacedName(StringRef name) {
+  if (!name.starts_with("skill."))
+    return name;
+  const size_t model = std::min(name.find(".model."), name.find(".lm_head."));
+  return model == StringRef::npos ? name : name.substr(model + 1);
+}
+
 std::string Lowering::nameOf(ArrayRef<cmf::WeightOp> weights) {
   std::string words;
   layer_.clear();
   for (cmf::WeightOp weight : weights) {
-    SmallVector<StringRef> parts;
-    weight.getName().split(parts, '.');
-    if (weight.getName().starts_with("model.mtp.")) {
+    StringRef name = replacedName(weight.getName());
+    if (name.consume_front("model.mtp."))
       layer_ = "draft: ";
-      parts.erase(parts.begin(), parts.begin() + 2);
-    }
+    SmallVector<StringRef> parts;
+    name.split(parts, '.');
     for (size_t i = 0; i + 1 < parts.size(); ++i)
       if (unsigned n; parts[i] == "layers" && layer_.empty() && !parts[i + 1].getAsInteger(10, n))
         layer_ = "layer " + parts[i + 1].str() + ": ";
