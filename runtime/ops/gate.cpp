@@ -2,6 +2,7 @@
 
 #include "formats/artifact/kernel_abi.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/gate.cpp"
@@ -43,10 +44,6 @@ void GateRow(const float* x, const float* g, uint64_t gates, uint64_t group, art
   zero_tail(out, gates * group);
 }
 
-void QuantizeGated(const float* x, uint64_t k, uint8_t* record) {
-  quantize_range(x, 0, k, k, record);
-}
-
 } // namespace HWY_NAMESPACE
 } // namespace cortiq::runtime
 HWY_AFTER_NAMESPACE();
@@ -56,7 +53,6 @@ namespace cortiq::runtime {
 namespace {
 
 HWY_EXPORT(GateRow);
-HWY_EXPORT(QuantizeGated);
 
 class GateCall final : public Call {
 public:
@@ -71,7 +67,7 @@ public:
       HWY_DYNAMIC_DISPATCH(GateRow)
       (x.f32(step.arena, token), g.f32(step.arena, token), g.elements, x.elements / g.elements, function, result);
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizeGated)(result, x.elements, act_out.bytes(step.arena, token));
+        quantize_row(result, x.elements, act_out.bytes(step.arena, token));
     }
   }
 

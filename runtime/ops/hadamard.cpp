@@ -4,6 +4,7 @@
 
 #include "formats/artifact/kernel_abi.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/hadamard.cpp"
@@ -70,10 +71,6 @@ void HadamardRow(const float* x, const float* factors, const HadamardShape& shap
     RoundToHalf(out, shape.width);
 }
 
-void QuantizeTransformed(const float* x, uint64_t k, uint8_t* record) {
-  quantize_range(x, 0, k, k, record);
-}
-
 } // namespace HWY_NAMESPACE
 } // namespace cortiq::runtime
 HWY_AFTER_NAMESPACE();
@@ -83,7 +80,6 @@ namespace cortiq::runtime {
 namespace {
 
 HWY_EXPORT(HadamardRow);
-HWY_EXPORT(QuantizeTransformed);
 
 class HadamardCall final : public Call {
 public:
@@ -97,7 +93,7 @@ public:
       float* result = out.present ? out.f32(step.arena, token) : reinterpret_cast<float*>(scratch);
       HWY_DYNAMIC_DISPATCH(HadamardRow)(input.f32(step.arena, token), factors.data(), transform, result);
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizeTransformed)(result, transform.width, act_out.bytes(step.arena, token));
+        quantize_row(result, transform.width, act_out.bytes(step.arena, token));
     }
   }
 

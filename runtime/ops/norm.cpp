@@ -1,6 +1,7 @@
 // Root-mean-square norm with the residual addition before it and the quantization after it.
 
 #include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/norm.cpp"
@@ -65,10 +66,6 @@ void NormRow(const float* s, const float* weight, uint64_t count, float eps, flo
   zero_tail(out, count);
 }
 
-void QuantizeNormed(const float* x, uint64_t k, uint8_t* record) {
-  quantize_range(x, 0, k, k, record);
-}
-
 } // namespace HWY_NAMESPACE
 } // namespace cortiq::runtime
 HWY_AFTER_NAMESPACE();
@@ -80,7 +77,6 @@ namespace {
 HWY_EXPORT(AddRows);
 HWY_EXPORT(CenterRow);
 HWY_EXPORT(NormRow);
-HWY_EXPORT(QuantizeNormed);
 
 class NormCall final : public Call {
 public:
@@ -113,7 +109,7 @@ public:
           HWY_DYNAMIC_DISPATCH(AddRows)(normed, bias, n, normed);
       }
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizeNormed)(normed, n, act_out.bytes(step.arena, token));
+        quantize_row(normed, n, act_out.bytes(step.arena, token));
     }
   }
 

@@ -1,30 +1,10 @@
 // Columns in other places: brings what a model compiled for one task mask computes back to its full width.
 
 #include "runtime/ops/op.h"
+#include "runtime/ops/quantize.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "runtime/ops/place.cpp"
-#include "hwy/foreach_target.h" // stands before every header that is compiled once a target
-
-#include "runtime/ops/quantize-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace cortiq::runtime {
-namespace HWY_NAMESPACE {
-
-void QuantizePlaced(const float* x, uint64_t k, uint8_t* record) {
-  quantize_range(x, 0, k, k, record);
-}
-
-} // namespace HWY_NAMESPACE
-} // namespace cortiq::runtime
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace cortiq::runtime {
 namespace {
-
-HWY_EXPORT(QuantizePlaced);
 
 class PlaceCall final : public Call {
 public:
@@ -42,7 +22,7 @@ public:
       for (uint64_t i = from.size(); i % 16 != 0; ++i)
         placed[i] = 0;
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizePlaced)(placed, from.size(), act_out.bytes(step.arena, token));
+        quantize_row(placed, from.size(), act_out.bytes(step.arena, token));
     }
   }
 
@@ -74,4 +54,3 @@ Status resolve_place(const artifact::Call& op, const Resolver& resolver, Program
 }
 
 } // namespace cortiq::runtime
-#endif

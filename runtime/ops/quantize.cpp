@@ -1,5 +1,6 @@
 // Activations to int8 in groups of 32 (kernel_abi.h), with the column scales that some codecs carry.
 
+#include "runtime/ops/quantize.h"
 #include "formats/codec/codec.h"
 #include "runtime/ops/op.h"
 
@@ -34,9 +35,15 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace cortiq::runtime {
-namespace {
 
 HWY_EXPORT(QuantizeRow);
+
+void quantize_row(const float* x, uint64_t k, uint8_t* record) {
+  HWY_DYNAMIC_DISPATCH(QuantizeRow)(x, k, record);
+}
+
+namespace {
+
 HWY_EXPORT(MultiplyRow);
 
 class QuantizeCall final : public Call {
@@ -56,7 +63,7 @@ public:
         x = scaled;
       }
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizeRow)(x, k, act_out.bytes(step.arena, token));
+        quantize_row(x, k, act_out.bytes(step.arena, token));
     }
   }
 

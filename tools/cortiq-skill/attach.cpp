@@ -128,9 +128,7 @@ Status write_embedded(const CmfFile& base, const std::vector<Binding>& skills, c
   MaskSection masks = read_masks(base);
   for (const Binding& skill : skills) {
     nlohmann::json entry = skill.file.header()["skills"][skill.record];
-    const auto task = entry.find("input_mask_task");
-    CORTIQ_RETURN_IF_ERROR(
-        add_masks(masks, base, skill, task != entry.end() && task->is_string() ? task->get<std::string>() : ""));
+    CORTIQ_RETURN_IF_ERROR(add_masks(masks, base, skill, task_of(skill.file, skill.record)));
     entry.erase("base_dir_hash");
     if (!skill.is_mask())
       header["skills"].push_back(std::move(entry));

@@ -18,13 +18,6 @@ StatusOr<CmfFile> open_model(const std::string& path, const std::string& out) {
   return file;
 }
 
-/// The task that record `index` of the header names as its own; empty without one.
-std::string task_of(const CmfFile& file, size_t index) {
-  const nlohmann::json& record = file.header()["skills"][index];
-  const auto task = record.find("input_mask_task");
-  return task != record.end() && task->is_string() ? task->get<std::string>() : "";
-}
-
 } // namespace
 
 Status detach(const std::string& path, const std::string& id, const std::string& out) {

@@ -57,6 +57,12 @@ Status check_no_part(const CmfFile& file, const std::string& out) {
   return {};
 }
 
+std::string task_of(const CmfFile& file, size_t record) {
+  const nlohmann::json& entry = file.header()["skills"][record];
+  const auto task = entry.find("input_mask_task");
+  return task != entry.end() && task->is_string() ? task->get<std::string>() : "";
+}
+
 nlohmann::json plain_header(const CmfFile& file) {
   nlohmann::json header = file.header();
   for (const char* key : {"shard", "section_hashes", "segments"})

@@ -25,6 +25,9 @@ std::span<const uint8_t> masks_section(const formats::CmfFile& file);
 /// skill, with a list of what there is.
 StatusOr<std::optional<size_t>> record_of(const formats::CmfFile& file, const std::string& id);
 
+/// The mask that the skill of record `record` runs with; empty without one.
+std::string task_of(const formats::CmfFile& file, size_t record);
+
 /// The names that the tensors of skill `id` replace, by index into file.tensors(). Those of skill "a.b" are not a's.
 std::map<size_t, std::string> replacements_of(const formats::CmfFile& file, const std::string& id);
 

@@ -1,0 +1,12 @@
+#pragma once
+
+// The quantization that operations on whole rows end in.
+
+#include <cstdint>
+
+namespace cortiq::runtime {
+
+/// Writes the `k` activations at `x`, padded to 16, as one q8a record (formats/artifact/kernel_abi.h).
+void quantize_row(const float* x, uint64_t k, uint8_t* record);
+
+} // namespace cortiq::runtime
