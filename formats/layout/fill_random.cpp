@@ -3,6 +3,7 @@
 #include <string>
 
 #include "formats/layout/layout.h"
+#include "formats/layout/planes.h"
 #include "formats/layout/row_group.h"
 #include "formats/layout/stream_form.h"
 
@@ -51,6 +52,24 @@ void fill_groups(const RecordShape& shape, uint64_t rows, uint64_t seed, std::sp
   }
 }
 
+Status fill_planes(const Codec& codec, const RecordShape& shape, uint64_t rows, uint64_t seed, std::span<uint8_t> out) {
+  CORTIQ_ASSIGN_OR_RETURN(const Planes planes, planes_of(codec, shape, rows));
+  const PlaneSizes sizes = shape.form->planes(shape.cols);
+  std::memset(out.data(), 0, planes.end);
+  fill_shared(*shape.form, shape.cols, seed, out.data());
+  std::vector<uint8_t> payload(sizes.row_total());
+  std::vector<uint8_t> record(shape.row_bytes());
+  std::vector<uint8_t> scratch;
+  for (uint64_t r = 0; r < rows; ++r) {
+    RandomStream random(seed, r);
+    shape.form->fill_row(random, shape.cols, row_planes(sizes, payload.data(), 1, 0));
+    const RowPlanes row = row_planes(sizes, static_cast<const uint8_t*>(payload.data()), 1, 0);
+    pack_group(shape, &row, 1, scratch, record.data());
+    scatter_row(shape, planes, r, record.data(), out.data());
+  }
+  return {};
+}
+
 } // namespace
 
 Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols, uint64_t seed,
@@ -75,8 +94,10 @@ Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t 
     std::memset(out.data(), 0, start);
     form->overlay->write_empty(rows, out.data() + start);
   }
-  if (layout == LayoutId::kR16) {
+  if (layout != LayoutId::kVerbatim) {
     CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
+    if (layout == LayoutId::kPlanes)
+      return fill_planes(codec, shape, rows, seed, out);
     fill_groups(shape, rows, seed, out);
     return {};
   }

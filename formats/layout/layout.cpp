@@ -8,6 +8,7 @@
 
 #include "formats/checked_math.h"
 #include "formats/codec/payload_size.h"
+#include "formats/layout/planes.h"
 #include "formats/layout/row_group.h"
 #include "formats/layout/stream_form.h"
 
@@ -64,14 +65,23 @@ std::span<const uint8_t> payload_overlay(const Codec& codec, std::span<const uin
   return payload.subspan(rows * payload_planes(codec, cols).row_total());
 }
 
-/// Where an overlay starts: behind the rows of the file's form, or behind the groups at the next multiple of 64.
+/// The bytes of a packed tensor's shared part and rows.
+StatusOr<uint64_t> rows_end(const Codec& codec, LayoutId layout, const RecordShape& shape, uint64_t rows) {
+  if (layout == LayoutId::kPlanes) {
+    CORTIQ_ASSIGN_OR_RETURN(const Planes planes, planes_of(codec, shape, rows));
+    return planes.end;
+  }
+  return size_or_overflow(codec, rows, shape.cols,
+                          checked_add(checked_mul(rows, shape.row_bytes()), shape.tensor_bytes));
+}
+
+/// Where an overlay starts: behind the rows of the file's form, or behind groups or planes at the next multiple of 64.
 StatusOr<uint64_t> overlay_start(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols) {
   if (layout == LayoutId::kVerbatim)
     return rows * payload_planes(codec, cols).row_total();
   CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
-  const std::optional<uint64_t> groups = checked_mul(rows, shape.row_bytes());
-  const std::optional<uint64_t> start = groups ? checked_round_up(*groups, 64) : groups;
-  return size_or_overflow(codec, rows, cols, start);
+  CORTIQ_ASSIGN_OR_RETURN(const uint64_t end, rows_end(codec, layout, shape, rows));
+  return size_or_overflow(codec, rows, cols, checked_round_up(end, 64));
 }
 
 /// Row indices 0 … rows - 1.
@@ -107,6 +117,26 @@ void pack_rows(const RecordShape& shape, std::span<const uint8_t> payload, uint6
   }
 }
 
+void pack_planes(const RecordShape& shape, const Planes& planes, std::span<const uint8_t> payload, uint64_t source_rows,
+                 uint64_t rows, std::span<const uint32_t> row_map, uint8_t* out) {
+  const PlaneSizes sizes = shape.form->planes(shape.cols);
+  std::memset(out, 0, shape.tensor_bytes);
+  if (sizes.shared_bytes != 0)
+    std::memcpy(out, payload.data() + source_rows * sizes.row_total(), sizes.shared_bytes);
+  uint64_t written = shape.tensor_bytes;
+  for (const Plane& plane : planes.planes) {
+    std::memset(out + written, 0, plane.start - written);
+    written = plane.start + rows * plane.row_bytes;
+  }
+  std::vector<uint8_t> scratch;
+  std::vector<uint8_t> record(shape.row_bytes());
+  for (uint64_t r = 0; r < rows; ++r) {
+    const RowPlanes row = row_planes(sizes, payload.data(), source_rows, row_map.empty() ? r : row_map[r]);
+    pack_group(shape, &row, 1, scratch, record.data());
+    scatter_row(shape, planes, r, record.data(), out);
+  }
+}
+
 } // namespace
 
 const LayoutField& R16Format::header_field(std::string_view name) const {
@@ -138,7 +168,7 @@ StatusOr<uint64_t> packed_bytes(const Codec& codec, LayoutId layout, uint64_t ro
     CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
     return size_or_overflow(codec, rows, cols, checked_add(start, overlay->least_bytes(rows)));
   }
-  return size_or_overflow(codec, rows, cols, checked_add(checked_mul(rows, shape.row_bytes()), shape.tensor_bytes));
+  return rows_end(codec, layout, shape, rows);
 }
 
 StatusOr<uint64_t> overlay_offset(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t cols) {
@@ -203,11 +233,16 @@ Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payloa
     stream->take_rows(payload, source_rows, cols, row_map, out.data());
     return {};
   }
+  uint64_t end = rows * payload_planes(codec, cols).row_total();
   if (layout == LayoutId::kVerbatim) {
     copy_rows(payload_planes(codec, cols), payload, source_rows, row_map, out);
   } else {
     CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
-    pack_rows(shape, payload, source_rows, rows, row_map, out);
+    CORTIQ_ASSIGN_OR_RETURN(end, rows_end(codec, layout, shape, rows));
+    if (layout == LayoutId::kPlanes)
+      pack_planes(shape, *planes_of(codec, shape, rows), payload, source_rows, rows, row_map, out.data());
+    else
+      pack_rows(shape, payload, source_rows, rows, row_map, out);
   }
   if (!find_overlay(codec))
     return {};
@@ -215,8 +250,7 @@ Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payloa
   CORTIQ_ASSIGN_OR_RETURN(
       const std::vector<uint8_t> overlay,
       packed_overlay(codec, payload, source_rows, cols, row_map.empty() ? identity(rows) : row_map));
-  const uint64_t rows_end = layout == LayoutId::kVerbatim ? start : rows * record_shape(codec, cols)->row_bytes();
-  std::fill(out.begin() + static_cast<ptrdiff_t>(rows_end), out.begin() + static_cast<ptrdiff_t>(start), uint8_t{0});
+  std::fill(out.begin() + static_cast<ptrdiff_t>(end), out.begin() + static_cast<ptrdiff_t>(start), uint8_t{0});
   std::copy(overlay.begin(), overlay.end(), out.begin() + static_cast<ptrdiff_t>(start));
   return {};
 }
@@ -237,12 +271,19 @@ Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const ui
   }
   CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
   const uint64_t first_row = row / kRowGroup * kRowGroup;
+  std::vector<uint8_t> record;
+  if (layout == LayoutId::kPlanes) {
+    CORTIQ_ASSIGN_OR_RETURN(const Planes planes, planes_of(codec, shape, rows));
+    record.resize(shape.row_bytes());
+    gather_row(shape, planes, row, packed.data(), record.data());
+  }
+  const bool grouped = record.empty(); // a gathered row is a group of one
   const PackedRow at = {
       .form = *shape.form,
-      .group = packed.data() + shape.tensor_bytes + first_row * shape.row_bytes(),
+      .group = grouped ? packed.data() + shape.tensor_bytes + first_row * shape.row_bytes() : record.data(),
       .tensor = packed.data(),
-      .rows = static_cast<uint32_t>(std::min<uint64_t>(kRowGroup, rows - first_row)),
-      .lane = static_cast<uint32_t>(row - first_row),
+      .rows = grouped ? static_cast<uint32_t>(std::min<uint64_t>(kRowGroup, rows - first_row)) : 1u,
+      .lane = grouped ? static_cast<uint32_t>(row - first_row) : 0u,
       .header_bytes = shape.header_bytes,
   };
   const uint64_t chunk = kDecodeChunk / shape.form->block;

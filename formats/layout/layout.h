@@ -22,6 +22,9 @@
 // overlay_offset() on, the bytes between being 0 (overlay_form.h describes it). Codecs whose rows are no records of
 // equal size (vbit, vbit_ro, blr) have no R16 form.
 //
+// kPlanes is the layout of GPU targets: the same records with every field in a plane of its own (planes.h). Codecs
+// without R16 form have none either.
+//
 // A packed tensor is followed by kLayoutTailPadding readable bytes, because vector loads of a short last group read
 // past it.
 
@@ -35,7 +38,7 @@
 
 namespace cortiq::formats {
 
-enum class LayoutId : uint8_t { kVerbatim = 0, kR16 = 1 };
+enum class LayoutId : uint8_t { kVerbatim = 0, kR16 = 1, kPlanes = 2 };
 
 inline constexpr uint32_t kRowGroup = 16;
 inline constexpr uint64_t kLayoutTailPadding = 64;

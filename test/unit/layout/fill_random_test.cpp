@@ -48,8 +48,8 @@ TEST(FillRandom, GivesTheSameWeightsInEveryLayout) {
   for (const Codec* codec : row_group_codecs()) {
     const uint64_t rows = 19, cols = codec->block == 1 ? 37 : 3 * codec->block;
     const std::vector<uint8_t> payload = filled(*codec, LayoutId::kVerbatim, rows, cols, 7);
-    EXPECT_EQ(filled(*codec, LayoutId::kR16, rows, cols, 7), packed(*codec, LayoutId::kR16, payload, rows, cols))
-        << codec->name;
+    for (const LayoutId layout : {LayoutId::kR16, LayoutId::kPlanes})
+      EXPECT_EQ(filled(*codec, layout, rows, cols, 7), packed(*codec, layout, payload, rows, cols)) << codec->name;
   }
 }
 

@@ -15,7 +15,7 @@ bool has_r16(const Codec& codec, uint64_t cols) {
 
 std::vector<LayoutId> layouts(const Codec& codec, uint64_t cols) {
   if (has_r16(codec, cols))
-    return {LayoutId::kVerbatim, LayoutId::kR16};
+    return {LayoutId::kVerbatim, LayoutId::kR16, LayoutId::kPlanes};
   return {LayoutId::kVerbatim};
 }
 
@@ -101,8 +101,11 @@ TEST(Layout, GrowsWideTensorsByAtMostTwoPercent) {
     for (uint64_t cols = 512; cols <= 8192; cols += step) {
       const uint64_t rows = 64;
       const uint64_t before = *codec->payload_bytes(*codec, rows, cols);
-      const StatusOr<uint64_t> after = packed_bytes(*codec, LayoutId::kR16, rows, cols);
+      StatusOr<uint64_t> after = packed_bytes(*codec, LayoutId::kR16, rows, cols);
       ASSERT_TRUE(after.ok()) << after.status().message();
+      const StatusOr<uint64_t> planes = packed_bytes(*codec, LayoutId::kPlanes, rows, cols);
+      ASSERT_TRUE(planes.ok()) << planes.status().message();
+      ASSERT_LE(*planes, *after + 256) << codec->name << " of " << cols; // planes start at multiples of 16
       if (*after * 100 <= before * 102)
         continue;
       auto& [last, worst] = above[std::string(codec->name)];
