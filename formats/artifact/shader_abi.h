@@ -1,0 +1,100 @@
+#pragma once
+
+// The calling contract of shaders: shared by the shader templates (shaders/), what specialises them, the compiler that
+// records dispatches of them in an artifact, and the runtime that binds their buffers.
+//
+// All shaders have one pipeline layout: descriptor set 0 with the storage buffers below, sixteen words of push
+// constants, specialisation constants for all that a compilation knows. Nothing that a step changes is a push constant,
+// so recorded commands can be replayed; it stands in the step buffer.
+//
+// Values lie in the arena, f32, one row a token: row t of a value at start + t * stride, both in floats, starts and
+// strides multiples of 4. A row is in natural order, or in lane order (what matrices read): padded with zeros to a
+// multiple of kShaderRowPadding, value i = 32 g + 4 j + c at (((g / 32) * 8 + j) * 32 + g % 32) * 4 + c.
+//
+// A dispatch of the head (push constant kPushHead is 1) works on tokens [head_first, head_first + head_count) of the
+// step, any other on [0, tokens); row and token numbers are the step's in both. Workgroups of tokens beyond return at
+// once. Grid: z = tokens (or chunks of them), x (going on in y) what the operation says.
+
+#include <cstdint>
+
+namespace cortiq::formats {
+
+/// Storage buffers of descriptor set 0.
+enum ShaderBinding : uint32_t {
+  kBindWeight = 0, ///< a matrix in layout kPlanes
+  kBindArena = 1,
+  kBindVectors = 2, ///< all f32 vectors of the model, one behind the other
+  kBindCache =
+      3, ///< one layer's: [position]{[kv_heads][k_dim] keys, [kv_heads][v_dim] values}; a ring where kRing is not 0
+  kBindStep = 4,
+  kBindResult = 5, ///< read by the host: word 0 counts steps, from word kResultIds on the ids that argmax chose
+  kShaderBindings = 6,
+};
+
+inline constexpr uint32_t kPushWords = 16;
+inline constexpr uint32_t kResultIds = 4;
+inline constexpr uint64_t kShaderRowPadding = 1024;
+
+/// Head of the step buffer, in words; behind it the ids of max_batch tokens, then for each rotation table
+/// [max_batch][pairs] cosines and the same of sines.
+enum StepWord : uint32_t { kStepTokens = 0, kStepPosition = 1, kStepHeadFirst = 2, kStepHeadCount = 3, kStepIds = 4 };
+
+/// Words of the push constants. Starts are in floats within the bound range, strides in floats a token.
+enum PushWord : uint32_t {
+  kPushWeight = 0, ///< start in 16-byte units
+  kPushInput = 1,
+  kPushOut = 2,
+  kPushVector = 3, ///< start of the first vector: norm weight, bias, q norm, sinks
+  kPushAux = 4,    ///< second input: residual, addend, up, keys
+  kPushInputStride = 5,
+  kPushOutStride = 6,
+  kPushAuxStride = 7,
+  kPushThird = 8, ///< third row: sum_out of a norm, values of attention_prep
+  kPushThirdStride = 9,
+  kPushCosines = 10, ///< of token 0, in words of the step buffer
+  kPushSines = 11,
+  kPushVector2 = 12, ///< second vector: bias of a norm, k norm
+  kPushHead = 15,
+};
+
+/// Ids of specialisation constants; a template has those that its operation needs. f32 constants are given as their
+/// bits.
+enum SpecId : uint32_t {
+  kSpecLocal = 0, ///< invocations a workgroup
+  kSpecRows = 1,  ///< of the matrix; elements of a row for operations without one
+  kSpecCols = 2,
+  kSpecLanes = 3,    ///< invocations that share a row
+  kSpecTokens = 4,   ///< tokens a workgroup
+  kSpecTeamRows = 5, ///< rows of such a team
+  kSpecOutOrder = 6, ///< 0 natural, 1 lanes
+  kSpecBias = 7,
+  kSpecResidual = 8,
+  kSpecScale = 9, ///< f32
+  kSpecHeads = 10,
+  kSpecKvHeads = 11,
+  kSpecHeadDim = 12,
+  kSpecValueDim = 13,
+  kSpecPairs = 14,             ///< rotated pairs of a head: i and i + pairs; 0 = no rotation
+  kSpecNormFlags = 15,         ///< HeadNormFlag
+  kSpecEps = 16,               ///< f32
+  kSpecWindow = 17,            ///< positions visible, 0 = all
+  kSpecRing = 18,              ///< position p stands at p % ring, 0 = at p
+  kSpecSoftcap = 19,           ///< f32, 0 = none
+  kSpecSinks = 20,             ///< 1: a sink a head at kPushVector
+  kSpecActivation = 21,        ///< artifact::Activation
+  kSpecAlpha = 22,             ///< f32
+  kSpecLimit = 23,             ///< f32
+  kSpecCacheHalf = 24,         ///< 1: keys and values are f16, 0: f32
+  kSpecTemperatureLength = 25, ///< f32, 0 = none
+  kSpecTemperatureScale = 26,  ///< f32
+  kSpecAdd = 27,               ///< norm: 1 = the row at kPushAux is added first
+  kSpecSumOut = 28,            ///< norm: 1 = the sum is written to kPushThird
+  kSpecCentered = 29,          ///< norm: 1 = LayerNorm
+  kSpecWeighted = 30,          ///< norm: 1 = multiplied by the vector at kPushVector
+  kSpecFunction = 31,          ///< gate: artifact::GateFunction
+  kSpecGroup = 32,             ///< gate: values of x for one of g
+};
+
+enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };
+
+} // namespace cortiq::formats
