@@ -8,8 +8,8 @@
 //   void group_scales(uint base, uint row, uint g, out vec2 s[kScales]): (scale, minimum); weight = scale * level - minimum;
 // and is an integer codec then (CODEC_INTEGER). Or it defines decode_group() itself.
 
-layout(constant_id = 1) const uint kRows = 1;
-layout(constant_id = 2) const uint kCols = 32;
+layout(constant_id = SPEC_ROWS) const uint kRows = 1;
+layout(constant_id = SPEC_COLS) const uint kCols = 32;
 
 const uint kGroups = (kCols + 31) / 32;
 

@@ -1,38 +1,39 @@
-// The interface that all shaders share: one descriptor set, sixteen push constants, the first specialisation constant.
-// Buffers are read in words or in 16 bytes at a time; both views are of the same memory.
+// The interface that all shaders share, as formats/artifact/shader_abi.h states it. Buffers are read in words or in 16
+// bytes at a time; both views are of the same memory.
 
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint kLocal = 64;
+#include "common/abi.glsl"
 
-// Weights.
+layout(local_size_x_id = SPEC_LOCAL) in;
+layout(constant_id = SPEC_LOCAL) const uint kLocal = 64;
+
 layout(set = 0, binding = 0) readonly buffer WeightWords { uint w32[]; };
 layout(set = 0, binding = 0) readonly buffer WeightQuads { uvec4 w128[]; };
-// Activations and everything else that lives for one step.
 layout(set = 0, binding = 1) buffer ArenaFloats { float a32[]; };
 layout(set = 0, binding = 1) buffer ArenaVectors { vec4 a128[]; };
 layout(set = 0, binding = 1) buffer ArenaWords { uint au32[]; };
 layout(set = 0, binding = 1) buffer ArenaQuads { uvec4 au128[]; };
-// Vectors of f32: norm weights, biases, rotation tables.
 layout(set = 0, binding = 2) readonly buffer VectorFloats { float v32[]; };
-// Keys and values.
 layout(set = 0, binding = 3) buffer CacheFloats { float kv32[]; };
-layout(set = 0, binding = 3) buffer CacheVectors { vec4 kv128[]; };
 layout(set = 0, binding = 3) buffer CacheWords { uint kvu32[]; };
-// What differs from step to step, so that recorded commands can be replayed.
-layout(set = 0, binding = 4) readonly buffer Step {
-  uint tokens;   // in this step
-  uint position; // of the first one in its sequence
-  uint step_reserved0;
-  uint step_reserved1;
-  uint ids[];    // of the tokens
-} step_;
-// What the host reads.
-layout(set = 0, binding = 5) buffer Results { uint results[]; };
+layout(set = 0, binding = 4) readonly buffer StepWords { uint step_words[]; };
+layout(set = 0, binding = 5) buffer ResultWords { uint results[]; };
 
-layout(push_constant) uniform Push { uint p[16]; } push;
+layout(push_constant) uniform Push { uint push[16]; };
+
+// The tokens that a dispatch works on: first_token() + i for i < token_count().
+uint first_token() { return push[PUSH_HEAD] != 0 ? step_words[STEP_HEAD_FIRST] : 0; }
+uint token_count() { return push[PUSH_HEAD] != 0 ? step_words[STEP_HEAD_COUNT] : step_words[STEP_TOKENS]; }
+uint token_position(uint token) { return step_words[STEP_POSITION] + token; }
+
+// The row of a token at one of the starts among the push constants.
+uint row_at(uint start, uint stride, uint token) { return push[start] + token * push[stride]; }
+uint input_row(uint token) { return row_at(PUSH_INPUT, PUSH_INPUT_STRIDE, token); }
+uint out_row(uint token) { return row_at(PUSH_OUT, PUSH_OUT_STRIDE, token); }
+uint aux_row(uint token) { return row_at(PUSH_AUX, PUSH_AUX_STRIDE, token); }
+uint third_row(uint token) { return row_at(PUSH_THIRD, PUSH_THIRD_STRIDE, token); }
 
 // The place of this workgroup's first two dimensions in one row of workgroups: what does not fit the first dimension
 // goes on in the second.

@@ -5,13 +5,13 @@
 //
 // Workgroups: rows in x (and y), chunks of kTokens tokens in z.
 
-layout(constant_id = 3) const uint kLanes = 32;
-layout(constant_id = 4) const uint kTokens = 1;
-layout(constant_id = 5) const uint kTeamRows = 1;
-layout(constant_id = 6) const uint kOutOrder = 0;
-layout(constant_id = 7) const uint kBias = 0;     // add v32[push.p[3] + row]
-layout(constant_id = 8) const uint kResidual = 0; // add the value at the same place of push.p[4]
-layout(constant_id = 9) const float kScale = 1.0; // the product times this, before bias and residual
+layout(constant_id = SPEC_LANES) const uint kLanes = 32;
+layout(constant_id = SPEC_TOKENS) const uint kTokens = 1;
+layout(constant_id = SPEC_TEAM_ROWS) const uint kTeamRows = 1;
+layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
+layout(constant_id = SPEC_BIAS) const uint kBias = 0;     // add v32[push[PUSH_VECTOR] + row]
+layout(constant_id = SPEC_RESIDUAL) const uint kResidual = 0; // add the value at the same place of the auxiliary row
+layout(constant_id = SPEC_SCALE) const float kScale = 1.0; // the product times this, before bias and residual
 
 const uint kTeamValues = kTokens * kTeamRows;
 
@@ -30,15 +30,17 @@ void main() {
   const uint teams = kLocal / kLanes;
   uint lane = local_index() % kLanes;
   uint first_row = (group_index() * teams + local_index() / kLanes) * kTeamRows;
-  uint first_token = gl_WorkGroupID.z * kTokens;
-  if (first_token >= step_.tokens)
+  uint first_chunk_token = gl_WorkGroupID.z * kTokens;
+  if (first_chunk_token >= token_count())
     return;
+  uint count = min(kTokens, token_count() - first_chunk_token);
+  uint token = first_token() + first_chunk_token;
   vec4 sums[kTeamValues];
   for (uint v = 0; v < kTeamValues; ++v)
     sums[v] = vec4(0.0);
   const bool ragged = kCols % 32 != 0;
   for (uint g = lane; g < kGroups; g += kLanes) {
-    uint x_at = (push.p[1] + first_token * push.p[5]) / 4 + lane_group(g);
+    uint x_at = input_row(token) / 4 + lane_group(g);
     bool cut = ragged && g + 1 == kGroups;
     vec4 w[8];
     vec4 x[8];
@@ -49,13 +51,13 @@ void main() {
         cut_tail(g, x);
     }
     for (uint r = 0; r < kTeamRows; ++r) {
-      decode_group(push.p[0], min(first_row + r, kRows - 1), g, w);
+      decode_group(push[PUSH_WEIGHT], min(first_row + r, kRows - 1), g, w);
       if (cut)
         cut_tail(g, w);
       for (uint t = 0; t < kTokens; ++t) {
         if (kTokens > 1) {
           for (uint j = 0; j < 8; ++j)
-            x[j] = a128[x_at + t * (push.p[5] / 4) + 32 * j];
+            x[j] = a128[x_at + t * (push[PUSH_INPUT_STRIDE] / 4) + 32 * j];
           if (cut)
             cut_tail(g, x);
         }
@@ -77,13 +79,13 @@ void main() {
     if (row >= kRows)
       return;
     uint place = place_of(row, kOutOrder);
-    for (uint t = 0; t < kTokens && first_token + t < step_.tokens; ++t) {
+    for (uint t = 0; t < count; ++t) {
       float y = team_sum(parts[r * kTokens + t], kLanes, r * kTokens + t) * kScale;
       if (kBias != 0)
-        y += v32[push.p[3] + row];
+        y += v32[push[PUSH_VECTOR] + row];
       if (kResidual != 0)
-        y += a32[push.p[4] + (first_token + t) * push.p[7] + place];
-      a32[push.p[2] + (first_token + t) * push.p[6] + place] = y;
+        y += a32[aux_row(token + t) + place];
+      a32[out_row(token + t) + place] = y;
     }
   }
 }
