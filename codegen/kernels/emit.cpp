@@ -153,6 +153,12 @@ Value Emit::shr_s(Value v, unsigned bits) {
 Value Emit::shr_v(Value v, Value amounts) {
   return b_.create<vec::ShrVOp>(loc_, v, amounts);
 }
+Value Emit::select_bits(Value word, uint32_t bits, Value set, Value clear) {
+  return b_.create<vec::SelectBitsOp>(loc_, word, int64_t(bits), set, clear);
+}
+Value Emit::mul_bits(Value word, uint32_t bits, Value value, Value factor) {
+  return b_.create<vec::MulBitsOp>(loc_, word, int64_t(bits), value, factor);
+}
 Value Emit::add(Value a, Value b) {
   return b_.create<vec::AddOp>(loc_, a, b);
 }

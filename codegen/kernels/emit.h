@@ -95,7 +95,9 @@ public:
   Value shl(Value v, unsigned bits);
   Value shr_u(Value v, unsigned bits);
   Value shr_s(Value v, unsigned bits);
-  Value shr_v(Value v, Value amounts); ///< each lane by its own amount
+  Value shr_v(Value v, Value amounts);                                  ///< each lane by its own amount
+  Value select_bits(Value word, uint32_t bits, Value set, Value clear); ///< where the word has one of `bits`
+  Value mul_bits(Value word, uint32_t bits, Value value, Value factor); ///< the other lanes stay as they are
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);

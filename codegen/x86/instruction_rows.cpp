@@ -31,6 +31,11 @@ Xbyak::Tmm tile(const Encoding& e, int which = 0) {
   return Xbyak::Tmm(static_cast<int>(e.imm >> 8 * which & 7));
 }
 
+/// The mask register of an instruction on bits of words.
+Xbyak::Opmask mask(const Encoding& e) {
+  return Xbyak::Opmask(static_cast<int>(e.imm));
+}
+
 /// Calls `write` with operand `use` where it is: in memory or in a register of the operation's width.
 template <class Write>
 void with_memory(const Encoding& e, int use, Write write) {
@@ -226,6 +231,12 @@ const NamedRow kNamedRows[] = {
     {kAvx2, {{"upper_half", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vextracti128(Xmm(e.result), Ymm(e.uses[0]), 1); }}},
     {kAvx512, {{"upper_half", 0b0, false, -1, false}, false, [](const Encoding& e) { if (e.bits == 512) { e.c.vextracti64x4(Ymm(e.result), Zmm(e.uses[0]), 1); } else { e.c.vextracti32x4(Xmm(e.result), Ymm(e.uses[0]), 1); } }}},
     {kAvx2, {{"gather", 0b0, false, -1, true}, false, [](const Encoding& e) { emit_gather_vex(e); }}},
+    {kAvx2, {{"vmulps", 0b11, false, -1, false}, true, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vmulps(e.d(), e.r(0), m); }); }}},
+    {kAvx2, {{"vpcmpeqd", 0b11, false, -1, false}, true, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpcmpeqd(e.d(), e.r(0), m); }); }}},
+    {kAvx2, {{"vblendvps", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vblendvps(e.d(), e.r(0), m, e.r(2)); }); }}},
+    {kAvx512, {{"test_bits", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vptestmd(mask(e), e.r(0), m); }); }}},
+    {kAvx512, {{"blend_bits", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vblendmps(e.d() | mask(e), e.r(0), m); }); }}},
+    {kAvx512, {{"mul_bits", 0b10, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vmulps(e.d() | mask(e), e.d(), m); }); }}},
     {kAvx512, {{"gather", 0b0, false, -1, true}, false, [](const Encoding& e) { emit_gather_evex(e); }}},
     {kAvx2, {{"entry", 0b0, false, -1, false}, false, [](const Encoding& e) { if (e.result != Xbyak::Operand::RDI) { e.c.mov(e.gd(), Xbyak::Reg64(Xbyak::Operand::RDI)); } }}},
     {kAvx2, {{"mov_load", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.mov(e.gd(), e.mem); }}},

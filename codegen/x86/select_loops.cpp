@@ -78,6 +78,7 @@ Status Selector::select_loop(vec::LoopOp loop) {
   begin.runs_at_least_once = lo && hi && *lo < *hi;
   function_.code.push_back(std::move(begin));
 
+  tests_.fill({});
   CORTIQ_RETURN_IF_ERROR(select_block(loop.getBlock()));
 
   Instruction end;
@@ -97,6 +98,7 @@ Status Selector::select_loop(vec::LoopOp loop) {
   for (const auto& [pointer, by] : bumps)
     add({.rules = row("add_imm"), .bits = 64, .def = pointer, .uses = {pointer}, .imm = by});
   function_.code.push_back(std::move(end));
+  tests_.fill({});
 
   Instruction exit;
   exit.kind = InstructionKind::kMoves;

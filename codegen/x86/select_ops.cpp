@@ -275,6 +275,11 @@ struct OpSelectors {
     return {};
   }
 
+  static Status select_bits(Selector& s, mlir::Operation* op) {
+    return s.select_bits(llvm::cast<vec::SelectBitsOp>(op));
+  }
+  static Status mul_bits(Selector& s, mlir::Operation* op) { return s.mul_bits(llvm::cast<vec::MulBitsOp>(op)); }
+
   //--- lanes
   //--------------------------------------------------------------------------------------------------------------
   /// Ops of one instruction: their row and their operands as they are.
@@ -411,12 +416,14 @@ struct OpSelectors {
         {"vec.load_index", load_field<vec::LoadIndexOp>},
         {"vec.load_ptr", load_field<vec::LoadPtrOp>},
         {"vec.load_splat", load_splat},
+        {"vec.mul_bits", mul_bits},
         {"vec.pair_add", pair_add},
         {"vec.prefetch", prefetch},
         {"vec.ptr_add", nothing},
         {"vec.ptr_offset", ptr_offset},
         {"vec.read_index", read_index},
         {"vec.reduce_add", reduce_add},
+        {"vec.select_bits", select_bits},
         {"vec.shl", shift<vec::ShlOp>},
         {"vec.shr_s", shift<vec::ShrSOp>},
         {"vec.shr_u", shift<vec::ShrUOp>},

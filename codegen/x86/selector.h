@@ -9,6 +9,7 @@
 #include "dialects/Vec/IR/VecDialect.h"
 #include "formats/status.h"
 #include "llvm/ADT/DenseMap.h"
+#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -104,6 +105,14 @@ private:
   void load_constant(VReg def, int32_t number, unsigned bits);
   Status select_op(mlir::Operation& op);
 
+  //--- tests of bits (select_bits.cpp)
+  //--------------------------------------------------------------------------------------------------------------------
+  /// Number of the mask register that says which words have one of `bits`; AVX-512 only. Tests are kept while there are
+  /// registers for them, and forgotten where control flow joins.
+  int bits_mask(VReg word, uint64_t bits, unsigned width);
+  Status select_bits(vec::SelectBitsOp op);
+  Status mul_bits(vec::MulBitsOp op);
+
   vec::KernelOp kernel_;
   const X86Features& features_;
   MachineFunction function_;
@@ -116,6 +125,13 @@ private:
   /// Bumped pointers by loop, by what they start from: base, index and scale of the address, factor of the counter.
   using BumpKey = std::tuple<mlir::Operation*, VReg, VReg, int32_t, int64_t>;
   std::map<BumpKey, VReg> bumped_;
+  struct BitTest {
+    VReg word = kNoReg;
+    uint64_t bits = 0;
+  };
+  static constexpr int kFirstTestMask = 3, kTestMasks = 5; ///< masks below are for single instructions
+  std::array<BitTest, kTestMasks> tests_;                  ///< what the masks hold
+  int next_test_ = 0;
   llvm::DenseMap<VReg, bool> advances_; ///< registers that change at a loop's end: counters and bumped pointers
 };
 

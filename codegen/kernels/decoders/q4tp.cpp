@@ -7,8 +7,11 @@
 // exponential is needed here.
 //
 // Data: header lo f32, step f32, codes u32[ceil(blocks/6)] (six 5-bit codes a word); record: the codes of 32 weights.
-// begin_group writes the ladders of a row group to scratch, rung by rung, lane by lane; scale() gathers from there:
-//   scratch[v][rung][lane]
+// A lane's scale is looked up in its own row's ladder, in one of two ways:
+//   By bits, with sixteen lanes, whose targets have masks and registers enough: begin_group keeps every fourth rung,
+//   scale() chooses by the code's upper bits and walks up the last few by the chain's own products. Seven blends, three
+//   products, no memory; a gather of sixteen lanes costs more than a record's dot products.
+//   By gather: begin_group writes the ladders to scratch, scratch[v][rung][lane].
 
 #include "codegen/kernels/decoders/bit_fields.h"
 #include "codegen/kernels/decoders/decoders.h"
@@ -20,6 +23,7 @@ namespace {
 constexpr unsigned kRungs = 32;
 constexpr unsigned kCodesPerWord = 6;
 constexpr unsigned kCodeBits = 5;
+constexpr unsigned kKeptEvery = 4; ///< with as many blends as that costs products are fewest
 
 /// The ladder on top of a decoder of levels.
 template <class Levels>
@@ -31,7 +35,18 @@ public:
   void begin_group(Address group, Address scratch, unsigned vectors) override {
     Emit& e = this->e_;
     scratch_ = scratch;
-    for (unsigned v = 0; v < vectors; ++v) {
+    kept_.assign(vectors, {});
+    steps_.assign(vectors, {});
+    for (unsigned v = 0; by_bits() && v < vectors; ++v) {
+      Value rung = e.load(e.f32(), this->unit(group, this->format_.header_field("lo"), 0, v));
+      steps_[v] = e.load(e.f32(), this->unit(group, this->format_.header_field("step"), 0, v));
+      for (unsigned c = 0; c < kRungs; ++c) {
+        if (c % kKeptEvery == 0)
+          kept_[v].push_back(rung);
+        rung = e.mul(rung, steps_[v]);
+      }
+    }
+    for (unsigned v = 0; !by_bits() && v < vectors; ++v) {
       Value rung = e.load(e.f32(), this->unit(group, this->format_.header_field("lo"), 0, v));
       Value step = e.load(e.f32(), this->unit(group, this->format_.header_field("step"), 0, v));
       if (zero_rung_)
@@ -57,6 +72,8 @@ public:
 
   Value scale(const Record& r, unsigned v, unsigned) override {
     Emit& e = this->e_;
+    if (by_bits())
+      return chosen_by_bits(r, v);
     // index of scratch[v][code][lane], in floats: code * lanes + lane
     const unsigned log2_lanes = e.lanes() == 16 ? 4 : 3, from = kCodeBits * r.phase;
     Value code = from < log2_lanes   ? e.shl(words_[v], log2_lanes - from)
@@ -71,13 +88,33 @@ public:
   }
 
 private:
+  /// A first rung of 0 is no start of a chain.
+  bool by_bits() const { return !zero_rung_ && this->e_.lanes() == 16; }
+
+  Value chosen_by_bits(const Record& r, unsigned v) {
+    Emit& e = this->e_;
+    Value code = r.phase ? e.shr_u(words_[v], kCodeBits * r.phase) : words_[v];
+    std::vector<Value> left = kept_[v];
+    for (uint32_t bit = kKeptEvery; left.size() > 1; bit *= 2) {
+      for (size_t i = 0; i < left.size() / 2; ++i)
+        left[i] = e.select_bits(code, bit, left[2 * i + 1], left[2 * i]);
+      left.resize(left.size() / 2);
+    }
+    Value rung = left[0];
+    for (uint32_t bit = kKeptEvery / 2; bit > 0; bit /= 2)
+      for (uint32_t i = 0; i < bit; ++i)
+        rung = e.mul_bits(code, bit, rung, steps_[v]);
+    return rung;
+  }
+
   Address rung_address(unsigned v, unsigned rung) const {
     return scratch_ + (int64_t(v) * kRungs + rung) * this->e_.vector_bytes();
   }
 
   bool zero_rung_;
   Address scratch_;
-  std::vector<Value> words_;
+  std::vector<std::vector<Value>> kept_; ///< by vector: rungs 0, kKeptEvery, …
+  std::vector<Value> steps_, words_;
 };
 
 class Q4tpDecoder final : public WithLadder<NibbleHalves> {

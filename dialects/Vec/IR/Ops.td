@@ -404,6 +404,35 @@ def Vec_ShrVOp : Vec_Binary<"shr_v", Vec_I32Vector, "shifts each lane right by i
   }];
 }
 
+def Vec_SelectBitsOp : Vec_Op<"select_bits", [Pure, AllTypesMatch<["set", "clear", "result"]>]> {
+  let summary = "lanes of one of two vectors, chosen by bits of a third";
+  let description = [{
+    Lane j is `set[j]` where `word[j]` has one of `bits`, else `clear[j]`.
+
+    ```mlir
+    %r = vec.select_bits %word, 4, %set, %clear : vector<16xi32>, vector<16xf32>
+    ```
+  }];
+  let arguments = (ins Vec_I32Vector:$word, I64Attr:$bits, Vec_WordVector:$set, Vec_WordVector:$clear);
+  let results = (outs Vec_WordVector:$result);
+  let assemblyFormat = "$word `,` $bits `,` $set `,` $clear attr-dict `:` type($word) `,` type($result)";
+  let hasVerifier = 1;
+}
+def Vec_MulBitsOp : Vec_Op<"mul_bits", [Pure, AllTypesMatch<["value", "factor", "result"]>]> {
+  let summary = "lane products where a word has certain bits";
+  let description = [{
+    Lane j is `value[j] * factor[j]` where `word[j]` has one of `bits`, else `value[j]`.
+
+    ```mlir
+    %r = vec.mul_bits %word, 2, %value, %factor : vector<16xi32>, vector<16xf32>
+    ```
+  }];
+  let arguments = (ins Vec_I32Vector:$word, I64Attr:$bits, Vec_F32Vector:$value, Vec_F32Vector:$factor);
+  let results = (outs Vec_F32Vector:$result);
+  let assemblyFormat = "$word `,` $bits `,` $value `,` $factor attr-dict `:` type($word) `,` type($result)";
+  let hasVerifier = 1;
+}
+
 def Vec_AddOp : Vec_Binary<"add", Vec_AddVector, "lane sums; integers wrap", [Commutative]> {
   let description = [{
     ```mlir

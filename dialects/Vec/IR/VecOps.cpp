@@ -367,6 +367,23 @@ LogicalResult Dot4Op::verify() {
   return verifyLaneRatio(*this, getLhs().getType(), getType(), 4);
 }
 
+/// What ops that test bits of a word have in common.
+static LogicalResult verifyBits(Operation* op, uint64_t bits, Type word, Type result) {
+  if (bits == 0 || bits > UINT32_MAX)
+    return op->emitOpError("tests bits ") << bits << ", but a word has 32, and one must be tested";
+  if (llvm::cast<VectorType>(word).getShape() != llvm::cast<VectorType>(result).getShape())
+    return op->emitOpError("has as many words as lanes");
+  return success();
+}
+
+LogicalResult SelectBitsOp::verify() {
+  return verifyBits(*this, getBits(), getWord().getType(), getType());
+}
+
+LogicalResult MulBitsOp::verify() {
+  return verifyBits(*this, getBits(), getWord().getType(), getType());
+}
+
 void MulPairsOp::build(OpBuilder& builder, OperationState& state, Value lhs, Value rhs) {
   build(builder, state, withLanes(builder, lhs.getType(), 2, 32), lhs, rhs);
 }

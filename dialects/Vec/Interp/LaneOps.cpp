@@ -141,6 +141,27 @@ void shiftByLanes(mlir::Operation* op, Frame& frame) {
   frame[op->getResult(0)] = result;
 }
 
+void selectBits(mlir::Operation* op, Frame& frame) {
+  auto select = llvm::cast<SelectBitsOp>(op);
+  const Datum word = frame.lookup(select.getWord()), set = frame.lookup(select.getSet()),
+              clear = frame.lookup(select.getClear());
+  Datum result;
+  for (size_t i = 0; i < lanesOf(select); ++i)
+    result.set<uint32_t>(i, (word.get<uint32_t>(i) & select.getBits() ? set : clear).get<uint32_t>(i));
+  frame[select] = result;
+}
+
+void mulBits(mlir::Operation* op, Frame& frame) {
+  auto mul = llvm::cast<MulBitsOp>(op);
+  const Datum word = frame.lookup(mul.getWord()), value = frame.lookup(mul.getValue()),
+              factor = frame.lookup(mul.getFactor());
+  Datum result;
+  for (size_t i = 0; i < lanesOf(mul); ++i)
+    result.set<float>(i, word.get<uint32_t>(i) & mul.getBits() ? value.get<float>(i) * factor.get<float>(i)
+                                                               : value.get<float>(i));
+  frame[mul] = result;
+}
+
 template <class T>
 void absLanes(const Datum& from, Datum& to, size_t lanes) {
   for (size_t i = 0; i < lanes; ++i) {
@@ -330,6 +351,8 @@ void cortiq::vec::interp::addLaneOps(OpTable& table) {
   table["vec.shr_s"] = shift<ShrSOp, int16_t, int32_t, Right>;
   table["vec.shr_u"] = shift<ShrUOp, uint16_t, uint32_t, Right>;
   table["vec.shr_v"] = shiftByLanes;
+  table["vec.select_bits"] = selectBits;
+  table["vec.mul_bits"] = mulBits;
   table["vec.sign"] = binary<Sign>;
   table["vec.sub"] = binary<Sub>;
   table["vec.xor"] = binary<Xor>;

@@ -224,3 +224,20 @@ vec.kernel @long_rows(%args: !vec.ptr) {
   // expected-error @+1 {{a tile has 1 to 16 rows of 4 to 64 bytes in fours, not 16 of 66}}
   vec.tile_config rows [16] bytes [66]
 }
+
+// -----
+
+vec.kernel @no_bits(%args: !vec.ptr) {
+  %w = vec.constant dense<1> : vector<8xi32>
+  // expected-error @+1 {{tests bits 0, but a word has 32, and one must be tested}}
+  %r = vec.select_bits %w, 0, %w, %w : vector<8xi32>, vector<8xi32>
+}
+
+// -----
+
+vec.kernel @few_words(%args: !vec.ptr) {
+  %w = vec.constant dense<1> : vector<4xi32>
+  %x = vec.constant dense<1.0> : vector<8xf32>
+  // expected-error @+1 {{has as many words as lanes}}
+  %r = vec.mul_bits %w, 1, %x, %x : vector<4xi32>, vector<8xf32>
+}

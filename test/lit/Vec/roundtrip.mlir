@@ -57,6 +57,11 @@ vec.kernel @lanes(%args: !vec.ptr) {
   // CHECK: vec.shr_v %{{.*}}, %{{.*}} : vector<8xi32>
   %v = vec.bitcast %w : vector<32xi8> to vector<8xi32>
   %17 = vec.shr_v %v, %v : vector<8xi32>
+  // CHECK: vec.select_bits %{{.*}}, 4, %{{.*}}, %{{.*}} : vector<8xi32>, vector<8xi32>
+  %18 = vec.select_bits %v, 4, %17, %v : vector<8xi32>, vector<8xi32>
+  // CHECK: vec.mul_bits %{{.*}}, 3, %{{.*}}, %{{.*}} : vector<8xi32>, vector<8xf32>
+  %19 = vec.bitcast %w : vector<32xi8> to vector<8xf32>
+  %20 = vec.mul_bits %18, 3, %19, %19 : vector<8xi32>, vector<8xf32>
   // CHECK: vec.add %{{.*}}, %{{.*}} : vector<16xi16>
   %7 = vec.add %4, %5 : vector<16xi16>
   // CHECK: vec.sub

@@ -114,6 +114,22 @@ TEST(VecInterpreter, LanesShiftByTheirOwnAmounts) {
               ElementsAre(1, 0x80000000, 0, 0));
 }
 
+TEST(VecInterpreter, BitsOfWordsChooseLanes) {
+  const std::vector<uint32_t> in{0, 4, 3, 0x80000004, /*set*/ 1, 2, 3, 4, /*clear*/ 5, 6, 7, 8};
+  EXPECT_THAT(run<uint32_t>("%w = vec.load %p[0] : vector<4xi32>\n%s = vec.load %p[16] : vector<4xi32>\n"
+                            "%c = vec.load %p[32] : vector<4xi32>\n"
+                            "%r = vec.select_bits %w, 4, %s, %c : vector<4xi32>, vector<4xi32>\n"
+                            "vec.store %r, %o[0] : vector<4xi32>",
+                            in, 4),
+              ElementsAre(5, 2, 7, 4));
+  EXPECT_THAT(run<float>("%w = vec.load %p[0] : vector<4xi32>\n%x = vec.constant dense<1.5> : vector<4xf32>\n"
+                         "%f = vec.constant dense<2.0> : vector<4xf32>\n"
+                         "%r = vec.mul_bits %w, 6, %x, %f : vector<4xi32>, vector<4xf32>\n"
+                         "vec.store %r, %o[0] : vector<4xf32>",
+                         in, 4),
+              ElementsAre(1.5f, 3.0f, 3.0f, 3.0f));
+}
+
 TEST(VecInterpreter, TablesAndIndicesAreRead) {
   // The index in memory is unsigned and picks the table's entry by way of an address.
   const std::vector<uint32_t> in{0xffffffff, 2};

@@ -38,6 +38,7 @@ const OpRow kRows[] = {
     {"shr_s_i16", "vec.shr_s %a, 15", {"i16", "i16", "i16"}, 1, "i16", "R"},
     {"shr_s_i32", "vec.shr_s %a, 7", {"i32", "i32", "i32"}, 1, "i32", "R"},
     {"shr_v", "vec.shr_v %a, %b", {"i32", "i32", "i32"}, 1, "i32", "R"},
+    {"select_bits_f32", "vec.select_bits %a, 2147483652, %b, %c", {"i32", "i32", "i32"}, 1, "i32", "A, R"},
     {"add_i8", "vec.add %a, %b", {"i8", "i8", "i8"}, 1, "i8", "R"},
     {"add_i16", "vec.add %a, %b", {"i16", "i16", "i16"}, 1, "i16", "R"},
     {"add_i32", "vec.add %a, %b", {"i32", "i32", "i32"}, 1, "i32", "R"},

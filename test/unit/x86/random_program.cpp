@@ -223,6 +223,13 @@ private:
       return;
     }
     case 28:
+      if (pick(2) == 0) { // words of few, so that tests are met again
+        const Value word = any(i32), other = any(f32);
+        const int64_t bits = int64_t{1} << pick(3);
+        keep(pick(2) ? Value(builder_.create<SelectBitsOp>(loc(), word, bits, any(f32), other))
+                     : Value(builder_.create<MulBitsOp>(loc(), word, bits, any(f32), other)));
+        return;
+      }
       return pick(2) ? BINARY(FMinOp, f32) : BINARY(FMaxOp, f32);
     case 29:
       return BINARY(DivOp, f32);
