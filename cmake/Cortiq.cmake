@@ -8,12 +8,17 @@ function(cortiq_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# cortiq_tool(NAME SOURCES ... [DEPS ...]): a program that lands in bin/.
+# cortiq_tool(NAME SOURCES ... [DEPS ...] [COMPONENT component]): a program that lands in bin/, here and where cortiq is installed;
+# the component is `compiler` unless it is said to be `runtime`.
 function(cortiq_tool name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "COMPONENT" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_COMPONENT)
+    set(ARG_COMPONENT compiler)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   cortiq_target_defaults(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
 endfunction()
 
 # cortiq_unit_test(NAME SOURCES ... [DEPS ...]): a GoogleTest program, registered with ctest under the label "unit".
@@ -30,7 +35,7 @@ function(cortiq_unit_test name)
 endfunction()
 
 function(cortiq_target_defaults name)
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+  target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_BINARY_DIR}>")
   target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -Wno-unused-parameter -Wnon-virtual-dtor -Wimplicit-fallthrough)
   if(CORTIQ_SANITIZE)
     target_compile_options(${name} PUBLIC -fsanitize=${CORTIQ_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

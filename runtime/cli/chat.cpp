@@ -10,7 +10,7 @@
 #include "runtime/cli/output.h"
 #include "runtime/cli/overlay.h"
 #include "runtime/generate/generate.h"
-#include "runtime/text/chat_template.h"
+#include "runtime/text/conversation.h"
 
 namespace cortiq::runtime::cli {
 namespace {
@@ -93,17 +93,9 @@ private:
   }
 
   StatusOr<std::vector<uint32_t>> encode() const {
-    const text::TextConfig& config = loaded_.text->config;
-    Json variables = {{"messages", messages_}, {"add_generation_prompt", true}};
-    if (config.bos_id)
-      variables["bos_token"] = loaded_.text->tokenizer.token_text(*config.bos_id).value_or("");
-    if (!config.eos_ids.empty())
-      variables["eos_token"] = loaded_.text->tokenizer.token_text(config.eos_ids.front()).value_or("");
-    CORTIQ_ASSIGN_OR_RETURN(
-        text::EncodedChat chat,
-        text::encode_chat(loaded_.text->tokenizer,
-                          config.chat_template ? std::string_view(*config.chat_template) : text::kDefaultChatTemplate,
-                          variables.dump(-1, ' ', false, Json::error_handler_t::replace), text::local_time_now()));
+    const std::string variables = Json{{"messages", messages_}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+    CORTIQ_ASSIGN_OR_RETURN(text::EncodedChat chat,
+                            text::encode_conversation(*loaded_.text, variables, text::local_time_now()));
     return std::move(chat.ids);
   }
 

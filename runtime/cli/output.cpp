@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/overlay.h"
+#include "runtime/generate/model_sampler.h"
 
 namespace cortiq::runtime::cli {
 
@@ -103,14 +104,9 @@ void print_stats(const Generated& result, const Loaded& loaded) {
 }
 
 sampling::Sampler make_sampler(const RunOptions& options, const Loaded& loaded) {
-  sampling::SamplingOptions sampling = options.sampling;
-  uint64_t limit = loaded.engine->vocab();
-  if (loaded.token_count != 0)
-    limit = std::min<uint64_t>(limit, loaded.token_count);
-  if (loaded.text)
-    sampling.suppress.insert(sampling.suppress.end(), loaded.text->config.suppress_ids.begin(),
-                             loaded.text->config.suppress_ids.end());
-  return sampling::Sampler(sampling, static_cast<uint32_t>(limit));
+  return model_sampler(options.sampling, *loaded.engine, loaded.token_count,
+                       loaded.text ? std::span<const uint32_t>(loaded.text->config.suppress_ids)
+                                   : std::span<const uint32_t>());
 }
 
 GenerateOptions generate_options(const RunOptions& options, const Loaded& loaded) {

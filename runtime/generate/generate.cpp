@@ -39,7 +39,15 @@ Status check_logits(std::span<const float> logits, uint64_t vocab, uint64_t firs
 } // namespace
 
 std::string_view finish_reason_name(FinishReason reason) {
-  return reason == FinishReason::kStop ? "stop" : "length";
+  switch (reason) {
+  case FinishReason::kStop:
+    return "stop";
+  case FinishReason::kLength:
+    return "length";
+  case FinishReason::kCancelled:
+    return "cancelled";
+  }
+  return "";
 }
 
 StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::span<const uint32_t> prompt,
@@ -50,10 +58,13 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
   sampler.observe(prompt);
   const Clock::time_point start = Clock::now();
   Stepper stepper(engine, sampler, options.speculation);
-  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, stepper.prompt(prompt));
+  const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
+  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, stepper.prompt(prompt, options.cancelled));
   out.prefill_seconds = seconds_since(start);
+  if (logits.empty())
+    out.finish = FinishReason::kCancelled;
   Clock::time_point decode_start = start;
-  while (out.tokens.size() < options.max_tokens) {
+  while (!logits.empty() && out.tokens.size() < options.max_tokens) {
     CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), stepper.position() - 1));
     CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, sampler.sample(logits));
     if (out.tokens.empty()) {
@@ -70,6 +81,10 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
       CORTIQ_RETURN_IF_ERROR(sink(id));
     if (out.tokens.size() == options.max_tokens || stepper.position() == engine.max_context())
       break; // the last token needs no forward pass
+    if (cancelled()) {
+      out.finish = FinishReason::kCancelled;
+      break;
+    }
     CORTIQ_ASSIGN_OR_RETURN(logits, stepper.next(id, options.max_tokens - out.tokens.size()));
   }
   out.drafts = stepper.counts();

@@ -16,8 +16,9 @@
 namespace cortiq::runtime {
 
 enum class FinishReason {
-  kStop,   ///< a stop id was chosen
-  kLength, ///< the token limit, or the context, is reached
+  kStop,      ///< a stop id was chosen
+  kLength,    ///< the token limit, or the context, is reached
+  kCancelled, ///< GenerateOptions::cancelled said so
 };
 std::string_view finish_reason_name(FinishReason reason);
 
@@ -25,6 +26,8 @@ struct GenerateOptions {
   uint64_t max_tokens = UINT64_MAX;             ///< besides the context's own limit
   std::vector<uint32_t> stop_ids;               ///< end the text and are not part of it
   Speculation speculation = Speculation::kAuto; ///< for engines that can guess ahead
+  /// Asked before each step and each batch of the prompt; true ends the generation. The engine then holds what was run.
+  std::function<bool()> cancelled = nullptr;
 };
 
 struct Generated {

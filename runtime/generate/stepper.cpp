@@ -1,5 +1,6 @@
 #include "runtime/generate/stepper.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace cortiq::runtime {
@@ -28,9 +29,20 @@ void Stepper::take_back() {
   guess_.reset();
 }
 
-StatusOr<std::span<const float>> Stepper::prompt(std::span<const uint32_t> tokens) {
+StatusOr<std::span<const float>> Stepper::prompt(std::span<const uint32_t> tokens,
+                                                 const std::function<bool()>& cancelled) {
   engine_.keep_drafts(policy_.keeps());
-  return engine_.forward(tokens, false);
+  if (!cancelled)
+    return engine_.forward(tokens, false);
+  std::span<const float> logits;
+  while (!tokens.empty()) {
+    if (cancelled())
+      return std::span<const float>();
+    const size_t count = std::min<size_t>(tokens.size(), std::max<uint64_t>(1, engine_.preferred_batch()));
+    CORTIQ_ASSIGN_OR_RETURN(logits, engine_.forward(tokens.first(count), false));
+    tokens = tokens.subspan(count);
+  }
+  return logits;
 }
 
 StatusOr<std::span<const float>> Stepper::next(uint32_t id, uint64_t wanted) {

@@ -2,6 +2,7 @@
 
 // One token after the other through an engine, or two at once where the second can be guessed.
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -27,8 +28,9 @@ public:
   Stepper(const Stepper&) = delete;
   Stepper& operator=(const Stepper&) = delete;
 
-  /// Runs the prompt; the logits behind its last token.
-  StatusOr<std::span<const float>> prompt(std::span<const uint32_t> tokens);
+  /// Runs the prompt; the logits behind its last token. `cancelled`, where there is one, is asked before every batch;
+  /// once it says so nothing more is run, and there are no logits.
+  StatusOr<std::span<const float>> prompt(std::span<const uint32_t> tokens, const std::function<bool()>& cancelled);
   /// The logits behind `id`, which follows what came before. `wanted`: how many more tokens may be chosen after it;
   /// valid until the next call.
   StatusOr<std::span<const float>> next(uint32_t id, uint64_t wanted);

@@ -78,6 +78,24 @@ TEST(Generate, ContextOf32) {
   }
 }
 
+TEST(Generate, IsCancelledBetweenBatchesAndBetweenTokens) {
+  Counter engine(500);
+  int asked = 0;
+  GenerateOptions options;
+  options.cancelled = [&] { return ++asked > 2; };
+  const auto in_prompt = run(engine, count_to(300), options);
+  ASSERT_TRUE(in_prompt.ok());
+  EXPECT_EQ(in_prompt->finish, FinishReason::kCancelled);
+  EXPECT_TRUE(in_prompt->tokens.empty());
+  EXPECT_EQ(engine.position(), 2 * engine.preferred_batch());
+  engine.reset();
+  asked = 0;
+  const auto later = run(engine, {5}, options);
+  EXPECT_THAT(later->tokens, ElementsAre(6, 7));
+  EXPECT_EQ(later->finish, FinishReason::kCancelled);
+  EXPECT_EQ(engine.position(), 2u); // the prompt and the first token; the second was chosen only
+}
+
 TEST(Generate, AnEmptyPromptIsOneSentence) {
   Counter engine(32);
   EXPECT_THAT(run(engine, {}, {}).status().message(), HasSubstr("no tokens"));

@@ -1,0 +1,253 @@
+#include "api/cortiq.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "test/unit/runtime/temporary_folder.h"
+#include "test/unit/runtime/tiny_model.h"
+
+namespace cortiq {
+namespace {
+
+using test::TinyModel;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Sums of 56 f32 products through two layers, against doubles.
+constexpr double kF32Error = 2e-5;
+
+class ApiTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    const Status written = base_.write(folder_.file("m.cqa"), skills_);
+    ASSERT_TRUE(written.ok()) << written.message();
+    ASSERT_EQ(cortiq_model_load(folder_.file("m.cqa").c_str(), nullptr, &model_), CORTIQ_OK) << cortiq_last_error();
+  }
+  void TearDown() override {
+    for (cortiq_session* session : sessions_)
+      cortiq_session_free(session);
+    cortiq_model_free(model_);
+  }
+
+  cortiq_session* session(uint32_t threads = 1) {
+    cortiq_session_options options = CORTIQ_SESSION_OPTIONS;
+    options.threads = threads;
+    options.kv = "f32";
+    cortiq_session* out = nullptr;
+    EXPECT_EQ(cortiq_session_create(model_, &options, &out), CORTIQ_OK) << cortiq_last_error();
+    sessions_.push_back(out);
+    return out;
+  }
+
+  static cortiq_generate_options greedy(uint64_t tokens) {
+    cortiq_generate_options options = CORTIQ_GENERATE_OPTIONS;
+    options.max_tokens = tokens;
+    options.temperature = 0;
+    return options;
+  }
+
+  static std::vector<uint32_t> generate(cortiq_session* session, const std::vector<uint32_t>& prompt, uint64_t tokens) {
+    const cortiq_generate_options options = greedy(tokens);
+    std::vector<uint32_t> out;
+    const auto add = [](void* user, uint32_t id, const char*, size_t) {
+      static_cast<std::vector<uint32_t>*>(user)->push_back(id);
+      return 0;
+    };
+    EXPECT_EQ(cortiq_session_generate(session, prompt.data(), prompt.size(), &options, add, &out, nullptr), CORTIQ_OK)
+        << cortiq_last_error();
+    return out;
+  }
+
+  static double relative_error(const float* got, const std::vector<double>& want) {
+    double error = 0, size = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      error += (got[i] - want[i]) * (got[i] - want[i]);
+      size += want[i] * want[i];
+    }
+    return std::sqrt(error / size);
+  }
+
+  test::TemporaryFolder folder_;
+  TinyModel base_;
+  std::vector<TinyModel> skills_ = {TinyModel(1, 2), TinyModel(1, 3)};
+  cortiq_model* model_ = nullptr;
+  std::vector<cortiq_session*> sessions_;
+};
+
+const std::vector<uint32_t> kPrompt = {3, 14, 15, 9, 26};
+
+TEST_F(ApiTest, LogitsAreThoseOfPlainArithmetic) {
+  cortiq_session* s = session(2);
+  const float* logits = nullptr;
+  size_t rows = 0;
+  ASSERT_EQ(cortiq_session_run(s, kPrompt.data(), kPrompt.size(), 1, &logits, &rows), CORTIQ_OK);
+  EXPECT_EQ(rows, kPrompt.size());
+  EXPECT_EQ(cortiq_session_position(s), kPrompt.size());
+  EXPECT_LT(relative_error(logits, base_.reference(kPrompt)), kF32Error);
+  ASSERT_EQ(cortiq_session_run(s, kPrompt.data(), 1, 0, &logits, &rows), CORTIQ_OK);
+  EXPECT_EQ(rows, 1u);
+}
+
+TEST_F(ApiTest, DescribesTheModelToCallersOfAnyAge) {
+  cortiq_model_info info = CORTIQ_MODEL_INFO;
+  ASSERT_EQ(cortiq_model_describe(model_, &info), CORTIQ_OK);
+  EXPECT_EQ(info.vocab, TinyModel::kVocab);
+  EXPECT_EQ(info.skills, 2u);
+  EXPECT_EQ(info.masks, 2u);
+  EXPECT_STREQ(cortiq_model_skill(model_, 1), "s1");
+  EXPECT_EQ(cortiq_model_skill(model_, 2), nullptr);
+  EXPECT_STREQ(cortiq_model_mask(model_, 0), "open");
+  // A caller of before a field was appended: what lies behind its structure is not touched.
+  cortiq_model_info older = CORTIQ_MODEL_INFO;
+  older.size = offsetof(cortiq_model_info, skills);
+  older.skills = 77;
+  ASSERT_EQ(cortiq_model_describe(model_, &older), CORTIQ_OK);
+  EXPECT_EQ(older.vocab, TinyModel::kVocab);
+  EXPECT_EQ(older.skills, 77u);
+}
+
+TEST_F(ApiTest, FailuresAreACodeAndASentenceOfTheThread) {
+  cortiq_model* none = model_;
+  EXPECT_EQ(cortiq_model_load(folder_.file("absent.cqa").c_str(), nullptr, &none), CORTIQ_IO);
+  EXPECT_EQ(none, nullptr);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("absent.cqa"));
+  std::thread([] { EXPECT_STREQ(cortiq_last_error(), ""); }).join();
+
+  cortiq_session* s = session();
+  const uint32_t beyond = TinyModel::kVocab;
+  EXPECT_EQ(cortiq_session_run(s, &beyond, 1, 0, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_generate(s, &beyond, 1, nullptr, nullptr, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("37"));
+  EXPECT_EQ(cortiq_session_generate(s, nullptr, 0, nullptr, nullptr, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_rewind(s, 1), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_select(s, "absent", nullptr), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("absent"));
+  cortiq_generate_options hot = greedy(1);
+  hot.temperature = -1;
+  EXPECT_EQ(cortiq_session_generate(s, kPrompt.data(), 1, &hot, nullptr, nullptr, nullptr), CORTIQ_INVALID);
+  cortiq_session_options odd = CORTIQ_SESSION_OPTIONS;
+  odd.kv = "f12";
+  cortiq_session* unmade = s;
+  EXPECT_EQ(cortiq_session_create(model_, &odd, &unmade), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("f12"));
+  EXPECT_EQ(unmade, nullptr);
+  EXPECT_EQ(cortiq_encode(model_, "x", 1, CORTIQ_PLAIN, nullptr, 0, nullptr), CORTIQ_UNSUPPORTED);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("no tokenizer"));
+  EXPECT_EQ(cortiq_session_position(s), 0u);
+}
+
+TEST_F(ApiTest, KeepsTheCommonBeginning) {
+  cortiq_session* s = session();
+  const std::vector<uint32_t> answer = generate(s, kPrompt, 6);
+  ASSERT_EQ(answer.size(), 6u);
+  // The last token was chosen, but not run.
+  EXPECT_EQ(cortiq_session_position(s), kPrompt.size() + 5);
+  std::vector<uint32_t> longer = kPrompt;
+  longer.insert(longer.end(), answer.begin(), answer.begin() + 3);
+  longer.push_back((answer[3] + 1) % TinyModel::kVocab);
+  size_t kept = 0;
+  ASSERT_EQ(cortiq_session_keep(s, longer.data(), longer.size(), &kept), CORTIQ_OK);
+  EXPECT_EQ(kept, kPrompt.size() + 3);
+  const std::vector<uint32_t> rest(longer.begin() + static_cast<std::ptrdiff_t>(kept), longer.end());
+  EXPECT_EQ(generate(s, rest, 4), generate(session(), longer, 4));
+  ASSERT_EQ(cortiq_session_keep(s, kPrompt.data(), kPrompt.size(), &kept), CORTIQ_OK);
+  EXPECT_EQ(kept, kPrompt.size() - 1);
+  ASSERT_EQ(cortiq_session_keep(s, nullptr, 0, &kept), CORTIQ_OK);
+  EXPECT_EQ(cortiq_session_position(s), 0u);
+}
+
+TEST_F(ApiTest, ACallbackEndsTheGeneration) {
+  cortiq_session* s = session();
+  const std::vector<uint32_t> whole = generate(s, kPrompt, 8);
+  cortiq_session_rewind(s, 0);
+  struct Seen {
+    std::vector<uint32_t> ids;
+  } seen;
+  const auto stop_at_third = [](void* user, uint32_t id, const char*, size_t) {
+    auto& ids = static_cast<Seen*>(user)->ids;
+    ids.push_back(id);
+    return ids.size() == 3 ? 1 : 0;
+  };
+  cortiq_result result = CORTIQ_RESULT;
+  const cortiq_generate_options options = greedy(8);
+  ASSERT_EQ(cortiq_session_generate(s, kPrompt.data(), kPrompt.size(), &options, stop_at_third, &seen, &result),
+            CORTIQ_OK);
+  EXPECT_EQ(result.finish, CORTIQ_FINISH_CALLBACK);
+  EXPECT_EQ(result.tokens, 3u);
+  EXPECT_THAT(seen.ids, ElementsAre(whole[0], whole[1], whole[2]));
+  EXPECT_EQ(cortiq_session_position(s), kPrompt.size() + 2);
+}
+
+TEST_F(ApiTest, IsCancelledFromAnotherThread) {
+  cortiq_session* s = session();
+  cortiq_session_cancel(s); // nothing to cancel: the next generation is not affected
+  EXPECT_EQ(generate(s, kPrompt, 2).size(), 2u);
+  cortiq_session_rewind(s, 0);
+  std::atomic<int> tokens = 0;
+  std::atomic<bool> done = false;
+  std::thread canceller([&] {
+    while (tokens < 2 && !done)
+      std::this_thread::yield();
+    cortiq_session_cancel(s);
+  });
+  // Waits for the cancellation once it is due, so that the test does not depend on speed.
+  const auto count = [](void* user, uint32_t, const char*, size_t) {
+    auto& seen = *static_cast<std::atomic<int>*>(user);
+    if (++seen == 3)
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return 0;
+  };
+  const cortiq_generate_options options = greedy(100);
+  const cortiq_status status =
+      cortiq_session_generate(s, kPrompt.data(), kPrompt.size(), &options, count, &tokens, nullptr);
+  done = true;
+  canceller.join();
+  EXPECT_EQ(status, CORTIQ_CANCELLED);
+  EXPECT_LT(tokens, 100);
+  // The session goes on.
+  cortiq_session_rewind(s, 0);
+  EXPECT_EQ(generate(s, kPrompt, 4), generate(session(), kPrompt, 4));
+}
+
+TEST_F(ApiTest, SelectsSkillsAndBlends) {
+  cortiq_session* s = session();
+  const float* logits = nullptr;
+  size_t rows = 0;
+  const auto run = [&] {
+    cortiq_session_rewind(s, 0);
+    EXPECT_EQ(cortiq_session_run(s, kPrompt.data(), kPrompt.size(), 1, &logits, &rows), CORTIQ_OK);
+  };
+  ASSERT_EQ(cortiq_session_select(s, "s1", nullptr), CORTIQ_OK) << cortiq_last_error();
+  run();
+  const std::pair<const TinyModel*, float> alone[] = {{&skills_[1], 1.0f}};
+  EXPECT_LT(relative_error(logits, base_.mixed(alone).reference(kPrompt)), kF32Error);
+  ASSERT_EQ(cortiq_session_select(s, "s0:0.75,s1:0.25", nullptr), CORTIQ_OK) << cortiq_last_error();
+  run();
+  const std::pair<const TinyModel*, float> blend[] = {{&skills_[0], 0.75f}, {&skills_[1], 0.25f}};
+  EXPECT_LT(relative_error(logits, base_.mixed(blend).reference(kPrompt)), kF32Error);
+  ASSERT_EQ(cortiq_session_select(s, nullptr, nullptr), CORTIQ_OK);
+  run();
+  EXPECT_LT(relative_error(logits, base_.reference(kPrompt)), kF32Error);
+}
+
+TEST_F(ApiTest, SessionsOutliveTheModelsHandleAndShareIt) {
+  std::vector<uint32_t> want = generate(session(), kPrompt, 20);
+  std::vector<cortiq_session*> several = {session(), session(2), session()};
+  cortiq_model_free(model_);
+  model_ = nullptr;
+  std::vector<std::thread> threads;
+  for (cortiq_session* s : several)
+    threads.emplace_back([s, &want] { EXPECT_EQ(generate(s, kPrompt, 20), want); });
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+} // namespace
+} // namespace cortiq
