@@ -57,6 +57,7 @@ Status fill_planes(const Codec& codec, const RecordShape& shape, uint64_t rows, 
   const PlaneSizes sizes = shape.form->planes(shape.cols);
   std::memset(out.data(), 0, planes.end);
   fill_shared(*shape.form, shape.cols, seed, out.data());
+  write_codebook(codec, shape, out.data());
   std::vector<uint8_t> payload(sizes.row_total());
   std::vector<uint8_t> record(shape.row_bytes());
   std::vector<uint8_t> scratch;

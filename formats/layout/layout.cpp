@@ -8,6 +8,7 @@
 
 #include "formats/checked_math.h"
 #include "formats/codec/payload_size.h"
+#include "formats/layout/codebook.h"
 #include "formats/layout/planes.h"
 #include "formats/layout/row_group.h"
 #include "formats/layout/stream_form.h"
@@ -117,13 +118,14 @@ void pack_rows(const RecordShape& shape, std::span<const uint8_t> payload, uint6
   }
 }
 
-void pack_planes(const RecordShape& shape, const Planes& planes, std::span<const uint8_t> payload, uint64_t source_rows,
-                 uint64_t rows, std::span<const uint32_t> row_map, uint8_t* out) {
+void pack_planes(const Codec& codec, const RecordShape& shape, const Planes& planes, std::span<const uint8_t> payload,
+                 uint64_t source_rows, uint64_t rows, std::span<const uint32_t> row_map, uint8_t* out) {
   const PlaneSizes sizes = shape.form->planes(shape.cols);
   std::memset(out, 0, shape.tensor_bytes);
   if (sizes.shared_bytes != 0)
     std::memcpy(out, payload.data() + source_rows * sizes.row_total(), sizes.shared_bytes);
-  uint64_t written = shape.tensor_bytes;
+  write_codebook(codec, shape, out);
+  uint64_t written = shape.tensor_bytes + codebook_bytes(codec.id);
   for (const Plane& plane : planes.planes) {
     std::memset(out + written, 0, plane.start - written);
     written = plane.start + rows * plane.row_bytes;
@@ -240,7 +242,7 @@ Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payloa
     CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
     CORTIQ_ASSIGN_OR_RETURN(end, rows_end(codec, layout, shape, rows));
     if (layout == LayoutId::kPlanes)
-      pack_planes(shape, *planes_of(codec, shape, rows), payload, source_rows, rows, row_map, out.data());
+      pack_planes(codec, shape, *planes_of(codec, shape, rows), payload, source_rows, rows, row_map, out.data());
     else
       pack_rows(shape, payload, source_rows, rows, row_map, out);
   }

@@ -5,6 +5,7 @@
 
 #include "formats/checked_math.h"
 #include "formats/codec/payload_size.h"
+#include "formats/layout/codebook.h"
 
 namespace cortiq::formats {
 namespace {
@@ -38,7 +39,7 @@ void for_each_piece(const RecordShape& shape, const Plane& plane, Copy copy) {
 
 StatusOr<Planes> planes_of(const Codec& codec, const RecordShape& shape, uint64_t rows) {
   Planes out;
-  std::optional<uint64_t> at = shape.tensor_bytes;
+  std::optional<uint64_t> at = shape.tensor_bytes + codebook_bytes(codec.id);
   const auto add = [&](const LayoutField& field, uint64_t units, bool header) {
     const uint64_t bytes = static_cast<uint64_t>(field.unit) * field.count;
     at = at ? checked_round_up(*at, kPlaneAlignment) : at;
@@ -54,6 +55,12 @@ StatusOr<Planes> planes_of(const Codec& codec, const RecordShape& shape, uint64_
     add(field, shape.blocks, false);
   CORTIQ_ASSIGN_OR_RETURN(out.end, size_or_overflow(codec, rows, shape.cols, at));
   return out;
+}
+
+void write_codebook(const Codec& codec, const RecordShape& shape, uint8_t* tensor) {
+  const std::vector<uint16_t> entries = codebook(codec.id);
+  if (!entries.empty())
+    std::memcpy(tensor + shape.tensor_bytes, entries.data(), entries.size() * sizeof(entries[0]));
 }
 
 void scatter_row(const RecordShape& shape, const Planes& planes, uint64_t row, const uint8_t* record, uint8_t* tensor) {

@@ -4,11 +4,12 @@
 // that neighbouring lanes of a processor, which have neighbouring blocks, find their codes in consecutive 16 bytes and
 // their scales beside each other.
 //
-// The tensor part stands first. Then come the planes, header fields before record fields, in the order of
-// r16_format(); each starts at a multiple of 16. A plane of a header field has unit * count bytes a row, that of a
-// record field unit * count bytes a block, row by row without gaps. A record field of 32 bytes a block of 32 weights
-// (8-bit codes) is woven: a row's blocks are cut into runs of 32 (the last has what remains), and a run holds the first
-// halves of its blocks, then the second halves. An overlay starts at the next multiple of 64.
+// The tensor part stands first, then the codebook of codecs that have one (codebook.h). Then come the planes, header
+// fields before record fields, in the order of r16_format(); each starts at a multiple of 16. A plane of a header field
+// has unit * count bytes a row, that of a record field unit * count bytes a block, row by row without gaps. A record
+// field of 32 bytes a block of 32 weights (8-bit codes) is woven: a row's blocks are cut into runs of 32 (the last has
+// what remains), and a run holds the first halves of its blocks, then the second halves. An overlay starts at the next
+// multiple of 64.
 
 #include <cstdint>
 #include <span>
@@ -34,6 +35,9 @@ struct Planes {
   uint64_t end;
 };
 StatusOr<Planes> planes_of(const Codec& codec, const RecordShape& shape, uint64_t rows);
+
+/// Writes the codebook to its place.
+void write_codebook(const Codec& codec, const RecordShape& shape, uint8_t* tensor);
 
 /// Writes row `row`, given as its header and records, to its places in the planes; and reads it back.
 void scatter_row(const RecordShape& shape, const Planes& planes, uint64_t row, const uint8_t* record, uint8_t* tensor);

@@ -7,7 +7,7 @@ void decode_group(uint base, uint row, uint g, out vec4 w[8]) {
   group_scales(base, row, g, s);
   const uint each = 8 / kScales;
   for (uint j = 0; j < 8; ++j) {
-    precise vec4 v = s[j / each].x * (bytes_to_float(q[j]) - float(kZero));
+    precise vec4 v = s[j / each].x * ((bytes_to_float(q[j]) - float(kZero)) * kUnit);
     if (kMinimum) {
       precise vec4 m = v - s[j / each].y;
       v = m;

@@ -4,9 +4,11 @@
 // A codec's include defines
 //   void group_levels(uint base, uint row, uint g, out uint q[8]): the integer levels of weights 32 g.. of a row, four
 //     signed bytes a word, each kZero too high;
+//   kUnit, what a level counts, mostly 1;
 //   kScales, 1, 2 or 4 scales a group, each for neighbouring weights;
-//   void group_scales(uint base, uint row, uint g, out vec2 s[kScales]): (scale, minimum); weight = scale * level - minimum;
-// and is an integer codec then (CODEC_INTEGER). Or it defines decode_group() itself.
+//   void group_scales(uint base, uint row, uint g, out vec2 s[kScales]): (scale, minimum); weight = scale * (level * kUnit) - minimum;
+// and is an integer codec then (CODEC_INTEGER). Or it defines decode_group() itself. codec_setup() is called by all
+// invocations before anything is decoded (CODEC_SETUP).
 
 layout(constant_id = SPEC_ROWS) const uint kRows = 1;
 layout(constant_id = SPEC_COLS) const uint kCols = 32;
@@ -49,4 +51,11 @@ void pairs(uint lo, uint hi, out uint q[8]) {
 void add_bits(uint bits, uint to, inout uint q[8]) {
   for (uint s = 0; s < 8; ++s)
     q[s] |= ((bits >> s) & 0x01010101u) << to;
+}
+
+void set_words(uvec4 near, uvec4 far, out uint q[8]) {
+  for (uint u = 0; u < 4; ++u) {
+    q[u] = near[u];
+    q[4 + u] = far[u];
+  }
 }

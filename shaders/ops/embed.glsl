@@ -6,6 +6,9 @@ layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
 #include "common/order.glsl"
 
 void main() {
+#ifdef CODEC_SETUP
+  codec_setup();
+#endif
   uint g = gl_WorkGroupID.x * kLocal + gl_LocalInvocationIndex;
   if (g >= kGroups || gl_WorkGroupID.z >= token_count())
     return;

@@ -27,6 +27,9 @@ void cut_tail(uint g, inout vec4 w[8]) {
 }
 
 void main() {
+#ifdef CODEC_SETUP
+  codec_setup();
+#endif
   const uint teams = kLocal / kLanes;
   uint lane = local_index() % kLanes;
   uint first_row = (group_index() * teams + local_index() / kLanes) * kTeamRows;

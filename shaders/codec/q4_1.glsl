@@ -1,0 +1,22 @@
+// q4_1: f16 scale and minimum and 32 nibbles a block of 32.
+#include "codec/planes.glsl"
+
+uint d_plane(uint base) { return base; }
+uint m_plane(uint base) { return d_plane(base) + plane_units(kRows * kGroups * 2); }
+uint qs_plane(uint base) { return m_plane(base) + plane_units(kRows * kGroups * 2); }
+
+#define CODEC_INTEGER
+const int kZero = 0;
+const uint kScales = 1;
+const bool kMinimum = true;
+const float kUnit = 1.0;
+
+void group_levels(uint base, uint row, uint g, out uint q[8]) {
+  halves(w_u128(qs_plane(base), row * kGroups + g), q);
+}
+
+void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
+  s[0] = vec2(half_at(d_plane(base), row * kGroups + g), -half_at(m_plane(base), row * kGroups + g));
+}
+
+#include "codec/float_levels.glsl"

@@ -1,0 +1,31 @@
+// q8_2f: an f16 scale a row, one a column, and signed bytes.
+#include "codec/planes.glsl"
+
+const uint kRowWords = (kCols + 3) / 4;
+
+uint columns_plane(uint base) { return base; }
+uint d_plane(uint base) { return columns_plane(base) + plane_units((kCols * 2 + 63) / 64 * 64); }
+uint q_plane(uint base) { return d_plane(base) + plane_units(kRows * 2); }
+
+void row_levels(uint base, uint row, uint g, out uint q[8]) {
+  uint first = row * kRowWords + 8 * g;
+  if (kRowWords % 4 == 0) {
+    set_words(w_u128(q_plane(base), first / 4), w_u128(q_plane(base), first / 4 + 1), q);
+    return;
+  }
+  for (uint u = 0; u < 8; ++u)
+    q[u] = w_u32(q_plane(base), first + u);
+}
+
+// The decode: what a plain row has, times the scale of each column.
+void decode_group(uint base, uint row, uint g, out vec4 w[8]) {
+  uint q[8];
+  row_levels(base, row, g, q);
+  float d = half_at(d_plane(base), row);
+  for (uint j = 0; j < 8; ++j)
+    for (uint c = 0; c < 4; ++c) {
+      precise float v = (bytes_to_float(q[j])[c]) * d;
+      precise float scaled = v * half_at(columns_plane(base), min(32 * g + 4 * j + c, kCols - 1));
+      w[j][c] = scaled;
+    }
+}

@@ -1,0 +1,45 @@
+// Templates and what is made of them are valid SPIR-V.
+
+#include "codegen/spirv/specialise.h"
+
+#include <gtest/gtest.h>
+#include <spirv-tools/libspirv.hpp>
+
+#include "shaders/template_table.h"
+
+namespace cortiq::codegen {
+namespace {
+
+testing::AssertionResult valid(std::span<const uint32_t> words) {
+  std::string text;
+  spvtools::SpirvTools tools(SPV_ENV_VULKAN_1_2);
+  tools.SetMessageConsumer(
+      [&](spv_message_level_t, const char*, const spv_position_t&, const char* message) { text = message; });
+  if (tools.Validate(words.data(), words.size()))
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << text;
+}
+
+TEST(Specialise, EveryTemplateIsValidBeforeAndAfter) {
+  for (const shaders::Template& shader : shaders::template_table()) {
+    EXPECT_TRUE(valid(shader.words())) << shader.name;
+    const StatusOr<std::vector<uint32_t>> module = specialise_shader(shader.name, std::vector<SpecValue>{{0, 128}});
+    ASSERT_TRUE(module.ok()) << shader.name << ": " << module.status().message();
+    EXPECT_TRUE(valid(*module)) << shader.name;
+  }
+}
+
+TEST(Specialise, GivesTheSameWordsForTheSameConstants) {
+  const std::vector<SpecValue> some = {{0, 64}, {1, 100}, {2, 2048}, {4, 4}}, others = {{0, 64}, {1, 100}, {2, 4096}};
+  EXPECT_EQ(*specialise_shader("matmul_q4_k", some), *specialise_shader("matmul_q4_k", some));
+  EXPECT_NE(*specialise_shader("matmul_q4_k", some), *specialise_shader("matmul_q4_k", others));
+}
+
+TEST(Specialise, RefusesWhatItDoesNotKnow) {
+  EXPECT_FALSE(specialise_shader("matmul_q9_z", {}).ok());
+  EXPECT_FALSE(has_shader_template("matmul_q9_z"));
+  EXPECT_FALSE(specialise_shader("argmax", std::vector<SpecValue>{{200, 1}}).ok());
+}
+
+} // namespace
+} // namespace cortiq::codegen
