@@ -96,5 +96,50 @@ TEST_F(Matmul, RowsThatAreNoWholeGroups) {
   check({"f32", 3, 37, true});
 }
 
+// A kernel of 64 lanes a row, eight tokens a chunk; workgroups that go on in the second dimension.
+TEST_F(Matmul, ManyRowsOfFourBitFloats) {
+  const formats::Codec& codec = *formats::find_codec("mxfp4");
+  constexpr uint32_t kManyRows = 401, kCols = 64, kCount = 8, kGridX = 250;
+  std::vector<uint8_t> packed(*formats::packed_bytes(codec, formats::LayoutId::kPlanes, kManyRows, kCols));
+  ASSERT_TRUE(formats::fill_random(codec, formats::LayoutId::kPlanes, kManyRows, kCols, 3, packed).ok());
+  packed[0] = 255;                 // row 0: a scale that is no number
+  packed[2 * (kManyRows - 1)] = 0; // the last row: a subnormal one, beside a zero
+  for (uint32_t i = 0; i < 16; ++i)
+    packed[2 * kManyRows / 16 * 16 + 16 + 16 * (2 * kManyRows - 1) + i] = 0;
+  const Words weights = words_of(packed);
+  std::vector<std::vector<float>> xs;
+  for (uint32_t t = 0; t < kCount; ++t)
+    xs.push_back(random_floats(kCols, 100 + t));
+  const auto run_on = [&](const std::vector<std::vector<float>>& inputs, uint32_t tokens) {
+    Dispatch d;
+    d.buffers[kWeights] = weights;
+    for (const std::vector<float>& x : inputs)
+      append(d.buffers[kArena], in_lane_order(x));
+    const uint32_t y_at = static_cast<uint32_t>(d.buffers[kArena].size());
+    d.buffers[kArena].resize(y_at + inputs.size() * kManyRows);
+    d.buffers[kStep] = {static_cast<uint32_t>(inputs.size()), 0, 0, 0};
+    d.push = {0, 0, y_at, 0, 0, lane_floats(kCols), kManyRows};
+    d.grid = {kGridX, 2, 1};
+    run("matmul_mxfp4", {{0, 64}, {1, kManyRows}, {2, kCols}, {3, 64}, {4, tokens}}, d);
+    return Words(d.buffers[kArena].begin() + y_at, d.buffers[kArena].end());
+  };
+  const Words one = run_on({xs[0]}, 1), many = run_on(xs, 8);
+  if (HasFatalFailure())
+    return;
+  std::vector<float> w(kCols);
+  for (const uint32_t r : {1u, 249u, 250u, 251u, kManyRows - 1}) {
+    ASSERT_TRUE(
+        formats::decode_packed_row(codec, formats::LayoutId::kPlanes, packed, kManyRows, kCols, r, w.data()).ok());
+    double sum = 0, magnitude = 0;
+    for (uint32_t i = 0; i < kCols; ++i) {
+      sum += static_cast<double>(w[i]) * xs[0][i];
+      magnitude += std::fabs(static_cast<double>(w[i]) * xs[0][i]);
+    }
+    EXPECT_LE(std::fabs(std::bit_cast<float>(one[r]) - sum), kExactBound * magnitude) << "row " << r;
+  }
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>(one[0])));
+  EXPECT_TRUE(std::equal(one.begin() + 1, one.end(), many.begin() + 1));
+}
+
 } // namespace
 } // namespace cortiq::codegen

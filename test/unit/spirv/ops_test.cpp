@@ -3,41 +3,14 @@
 #include <cmath>
 #include <functional>
 
+#include "formats/artifact/shader_abi.h"
 #include "test/unit/spirv/activations.h"
 #include "test/unit/spirv/device.h"
 
 namespace cortiq::codegen {
 namespace {
 
-// Specialisation constants, push constants and words of the step (formats/artifact/shader_abi.h).
-enum Spec : uint32_t {
-  kLocal = 0,
-  kRows = 1,
-  kOutOrder = 6,
-  kBias = 7,
-  kScale = 9,
-  kHeads = 10,
-  kKvHeads = 11,
-  kHeadDim = 12,
-  kValueDim = 13,
-  kPairs = 14,
-  kNormFlags = 15,
-  kEps = 16,
-  kWindow = 17,
-  kRing = 18,
-  kSoftcap = 19,
-  kSinks = 20,
-  kActivation = 21,
-  kAlpha = 22,
-  kLimit = 23,
-  kCacheHalf = 24,
-  kAdd = 27,
-  kSumOut = 28,
-  kCentered = 29,
-  kWeighted = 30,
-  kFunction = 31,
-  kGroup = 32,
-};
+using namespace formats; // the numbers of shader_abi.h
 
 uint32_t bits(float x) {
   return std::bit_cast<uint32_t>(x);
@@ -91,7 +64,7 @@ protected:
     return values;
   }
   void run_elements(std::string_view name, std::vector<std::pair<uint32_t, uint32_t>> constants) {
-    constants.insert(constants.end(), {{kLocal, 64}, {kRows, n}});
+    constants.insert(constants.end(), {{kSpecLocal, 64}, {kSpecRows, n}});
     d.grid = {(n + 63) / 64, 1, token_count};
     run(name, constants, d);
   }
@@ -105,14 +78,14 @@ TEST_F(OpTest, Norm) {
   lay_out(83, 2);
   d.grid = {1, 1, 2};
   run("rms_norm",
-      {{kLocal, 64},
-       {kRows, n},
-       {kEps, bits(1e-5f)},
-       {kScale, bits(0.5f)},
-       {kAdd, 1},
-       {kSumOut, 1},
-       {kBias, 1},
-       {kOutOrder, 1}},
+      {{kSpecLocal, 64},
+       {kSpecRows, n},
+       {kSpecEps, bits(1e-5f)},
+       {kSpecScale, bits(0.5f)},
+       {kSpecAdd, 1},
+       {kSpecSumOut, 1},
+       {kSpecBias, 1},
+       {kSpecOutOrder, 1}},
       d);
   std::vector<double> want, sums;
   for (uint32_t t = 0; t < 2; ++t) {
@@ -134,7 +107,7 @@ TEST_F(OpTest, Norm) {
 
 TEST_F(OpTest, CenteredNorm) {
   lay_out(64, 1);
-  run("rms_norm", {{kLocal, 32}, {kRows, n}, {kCentered, 1}, {kWeighted, 0}}, d);
+  run("rms_norm", {{kSpecLocal, 32}, {kSpecRows, n}, {kSpecCentered, 1}, {kSpecWeighted, 0}}, d);
   double mean = 0, squares = 0;
   for (const float x : input)
     mean += x / 64.0;
@@ -167,7 +140,8 @@ TEST_F(OpTest, GatedUnits) {
   for (uint32_t a = 0; a < functions.size(); ++a) {
     SCOPED_TRACE(a);
     lay_out(70, 2);
-    run_elements("glu", {{kActivation, a}, {kAlpha, bits(kBend)}, {kLimit, bits(kWide)}, {kOutOrder, 1}});
+    run_elements("glu",
+                 {{kSpecActivation, a}, {kSpecAlpha, bits(kBend)}, {kSpecLimit, bits(kWide)}, {kSpecOutOrder, 1}});
     std::vector<double> want;
     for (size_t i = 0; i < input.size(); ++i)
       want.push_back(functions[a](input[i], aux[i]));
@@ -178,13 +152,13 @@ TEST_F(OpTest, GatedUnits) {
 TEST_F(OpTest, Elements) {
   std::vector<double> want;
   lay_out(70, 2);
-  run_elements("add", {{kScale, bits(0.25f)}});
+  run_elements("add", {{kSpecScale, bits(0.25f)}});
   for (size_t i = 0; i < input.size(); ++i)
     want.push_back(input[i] + 0.25 * aux[i]);
   expect_near(out(false), want);
 
   lay_out(96, 2);
-  run_elements("gate", {{kGroup, 8}, {kOutOrder, 1}});
+  run_elements("gate", {{kSpecGroup, 8}, {kSpecOutOrder, 1}});
   want.clear();
   for (uint32_t i = 0; i < 2 * n; ++i)
     want.push_back(input[i] * logistic(aux[i / n * n + i % n / 8]));
@@ -195,7 +169,7 @@ TEST_F(OpTest, Elements) {
   EXPECT_EQ(out(true), input);
 
   lay_out(100, 1);
-  run_elements("logits", {{kScale, bits(3.0f)}, {kSoftcap, bits(2.0f)}});
+  run_elements("logits", {{kSpecScale, bits(3.0f)}, {kSpecSoftcap, bits(2.0f)}});
   want.clear();
   for (const float x : input)
     want.push_back(2 * std::tanh(3.0 * x / 2));
@@ -215,7 +189,7 @@ TEST_F(OpTest, Argmax) {
   d.push[15] = 1;
   d.buffers[kResults].assign(8, 9999);
   d.grid = {1, 1, 3};
-  run("argmax", {{kLocal, 128}, {kRows, n}}, d);
+  run("argmax", {{kSpecLocal, 128}, {kSpecRows, n}}, d);
   EXPECT_EQ(d.buffers[kResults][4], 65u);
   EXPECT_EQ(d.buffers[kResults][5], 0u);
   EXPECT_EQ(d.buffers[kResults][6], 9999u);
@@ -266,16 +240,18 @@ protected:
                 out_stride, k_stride, v_at,   v_stride, 4 + kBatch, 4 + kBatch + kBatch * pairs,
                 0};
       std::vector<std::pair<uint32_t, uint32_t>> shape = {
-          {kLocal, s.local},    {kHeads, s.heads}, {kKvHeads, s.kv_heads}, {kHeadDim, s.dim},
-          {kValueDim, s.v_dim}, {kRing, s.ring},   {kCacheHalf, s.half}};
+          {kSpecLocal, s.local},    {kSpecHeads, s.heads}, {kSpecKvHeads, s.kv_heads}, {kSpecHeadDim, s.dim},
+          {kSpecValueDim, s.v_dim}, {kSpecRing, s.ring},   {kSpecCacheHalf, s.half}};
       auto prep = shape, attend = shape;
-      prep.insert(prep.end(), {{kPairs, pairs}, {kNormFlags, 1}});
+      prep.insert(prep.end(), {{kSpecPairs, pairs}, {kSpecNormFlags, 1}});
       d.grid = {s.heads + 2 * s.kv_heads, 1, kBatch};
       run("rope_kv", prep, d);
       d.push[3] = s.dim; // sinks
-      attend.insert(
-          attend.end(),
-          {{kScale, bits(0.3f)}, {kWindow, s.window}, {kSoftcap, bits(s.cap)}, {kSinks, s.sinks}, {kOutOrder, 1}});
+      attend.insert(attend.end(), {{kSpecScale, bits(0.3f)},
+                                   {kSpecWindow, s.window},
+                                   {kSpecSoftcap, bits(s.cap)},
+                                   {kSpecSinks, s.sinks},
+                                   {kSpecOutOrder, 1}});
       d.grid = {s.heads, 1, kBatch};
       run("attention", attend, d);
       if (HasFatalFailure())
