@@ -1,0 +1,74 @@
+"""What python_test.py has the installed package do: MODEL.cqa PROMPT; one JSON object on standard output."""
+import json
+import sys
+import threading
+
+import numpy
+
+import cortiq
+
+
+def refusal(call):
+    try:
+        call()
+    except cortiq.Error as error:
+        return {"status": error.status, "text": str(error)}
+    return None
+
+
+def main(path, prompt):
+    model = cortiq.Model(path)
+    ids = model.encode(prompt)
+    session = cortiq.Session(model, threads=1, kv="f32")
+    logits = session.run(ids, all=True)
+    session.rewind(0)
+    whole = session.generate(prompt, max_tokens=24, temperature=0)
+    session.rewind()
+    streamed = list(session.stream(ids, max_tokens=24, temperature=0))
+    kept = session.keep(ids)
+
+    # Two sessions at once, while this thread counts: the work is done without Python's lock.
+    answers = {}
+
+    def answer(name):
+        answers[name] = cortiq.Session(model, threads=1, kv="f32").generate(ids, max_tokens=200, temperature=0).tokens
+
+    workers = [threading.Thread(target=answer, args=(name,)) for name in ("a", "b")]
+    for worker in workers:
+        worker.start()
+    turns = 0
+    while any(worker.is_alive() for worker in workers):
+        turns += 1
+        workers[0].join(0.001)
+
+    left = cortiq.Session(model, threads=1)
+    for token in left.stream(ids, max_tokens=200, temperature=0):
+        break
+    after_leaving = left.position
+
+    class Mine(Exception):
+        pass
+
+    def fail(id, text):
+        raise Mine()
+
+    try:
+        left._core.generate(ids, fail, [], cortiq._core.GenerateOptions())
+        raised = False
+    except Mine:
+        raised = True
+    json.dump({
+        "ids": ids, "decoded": model.decode(ids), "shape": list(logits.shape), "dtype": str(logits.dtype),
+        "logits": numpy.asarray(logits, dtype=float).ravel().tolist(), "own": bool(logits.flags["OWNDATA"] or logits.base is not None),
+        "text": whole.text, "tokens": whole.tokens, "finish": whole.finish, "prompt_tokens": whole.prompt_tokens,
+        "streamed_text": "".join(token.text for token in streamed), "streamed": [token.id for token in streamed if token.id is not None],
+        "kept": kept, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
+        "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
+        "info": [model.info.vocab, model.info.layers, model.info.exact],
+        "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),
+        "skill": refusal(lambda: session.select("absent")),
+    }, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""The Python package: built as a wheel against an installed cortiq, installed into a folder of its own, held against cortiq-run; and
+docs/embedding.md's program.
+"""
+import array
+import json
+import os
+import re
+import sys
+
+import harness
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+PROMPT = "Once upon a time"
+EXACT = 1e-6  # the same arithmetic, printed and read again
+
+
+def documented_program():
+    with open(os.path.join(ROOT, "docs", "embedding.md")) as file:
+        return re.search(r"^```python\n(.*?)^```", file.read(), re.S | re.M).group(1)
+
+
+class Package:
+    def __init__(self, args, scratch):
+        self.args, self.scratch = args, scratch
+        self.site = scratch.path("site")
+
+    def checked(self, tally, label, command, **options):
+        result = harness.run(command, timeout=600, **options)
+        tally.check(label, harness.why_not_success(result))
+        return result
+
+    def build(self, tally):
+        prefix = self.scratch.path("prefix")
+        build = os.path.dirname(os.path.abspath(self.args.bin))
+        self.checked(tally, "cmake --install", ["cmake", "--install", build, "--prefix", prefix, "--component", "runtime"])
+        # A cache of the user's own must not decide, and nothing is fetched.
+        env = dict(os.environ, CMAKE_PREFIX_PATH=prefix, PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
+        pip = [sys.executable, "-m", "pip", "-q"]
+        self.checked(tally, "pip wheel", [*pip, "wheel", "--no-build-isolation", "--no-deps", os.path.join(ROOT, "python"), "-w",
+                                          self.scratch.path("wheel")], env=env)
+        wheel = [os.path.join(self.scratch.path("wheel"), name) for name in os.listdir(self.scratch.path("wheel"))]
+        self.checked(tally, "pip install", [*pip, "install", "--no-deps", "--target", self.site, *wheel], env=env)
+
+    def python(self, tally, label, *command):
+        env = dict(os.environ, PYTHONPATH=self.site, LD_LIBRARY_PATH="")
+        return self.checked(tally, label, [sys.executable, *command], env=env).stdout
+
+
+def main():
+    args = harness.arguments(__doc__)
+    model = harness.need_fixtures(args, "models", "qwen3-q4t.cmf")
+    harness.need_tools(args, "cortiq-compile", "cortiq-run")
+    try:
+        import nanobind, numpy, scikit_build_core  # noqa: F401
+    except ImportError as missing:
+        harness.skip_all(f"{missing.name} is not installed: tools/setup installs it into build/venv")
+    tally = harness.Tally()
+    with harness.Scratch() as scratch:
+        package = Package(args, scratch)
+        package.build(tally)
+        artifact, logits_file = scratch.path("m.cqa"), scratch.path("logits.f32")
+        package.checked(tally, "compile", [os.path.join(args.bin, "cortiq-compile"), model, "-o", artifact])
+        run = [os.path.join(args.bin, "cortiq-run"), artifact, "-p", PROMPT, "--temp", "0", "--threads", "1", "--kv", "f32"]
+        want = json.loads(package.checked(tally, "cortiq-run", [*run, "-n", "24", "--json"]).stdout)
+        package.checked(tally, "cortiq-run --logits", [*run, "-n", "0", "--logits", logits_file])
+        logits = array.array("f")
+        with open(logits_file, "rb") as file:
+            logits.frombytes(file.read())
+
+        got = json.loads(package.python(tally, "the package", os.path.join(os.path.dirname(__file__), "python_check.py"), artifact, PROMPT))
+
+        def equal(label, a, b):
+            tally.check(label, "" if a == b else f"{a!r} instead of {b!r}")
+
+        equal("generate() gives cortiq-run's tokens", got["tokens"], want["tokens"])
+        equal("and its text", got["text"], want["text"])
+        equal("and says why it ended", got["finish"], want["finish_reason"])
+        equal("prompt tokens", got["prompt_tokens"], want["usage"]["prompt_tokens"])
+        equal("stream() gives the same tokens", got["streamed"], want["tokens"])
+        equal("and the same text", got["streamed_text"], want["text"])
+        equal("logits are [rows, vocab]", got["shape"], [len(got["ids"]), got["info"][0]])
+        equal("of f32", got["dtype"], "float32")
+        worst = max(abs(a - b) for a, b in zip(got["logits"], logits))
+        tally.check("and those of --logits", "" if len(got["logits"]) == len(logits) and worst <= EXACT else f"differ by {worst}")
+        equal("decode() is encode()'s inverse", got["decoded"], PROMPT)
+        equal("keep() leaves one id to run", got["kept"], len(got["ids"]) - 1)
+        equal("two sessions in threads agree", got["a"], got["b"])
+        equal("and begin as one alone does", got["a"][:24], want["tokens"])
+        tally.check("Python goes on meanwhile", "" if got["turns"] > 1 else "it stood still")
+        tally.check("leaving a stream ends the generation", "" if got["after_leaving"] < len(got["ids"]) + 200 else "it ran to its end")
+        equal("an exception passes through a generation", got["raised"], True)
+        tally.check("a conversation has ids", "" if got["chat"] else "none")
+        equal("a missing file is an Error with a status", got["absent"]["status"], 3)
+        equal("so is an id beyond the vocabulary", got["id"]["status"], 1)
+        equal("and a skill that is not there", got["skill"]["status"] in (1, 2), True)
+
+        program = documented_program()
+        equal("the documented program has 10 lines", len(program.splitlines()) <= 10, True)
+        script = scratch.path("program.py")
+        with open(script, "w") as file:
+            file.write(program)
+        long = json.loads(package.checked(tally, "cortiq-run of 32", [os.path.join(args.bin, "cortiq-run"), artifact, "-p", PROMPT, "--temp", "0",
+                                                                      "-n", "32", "--json"]).stdout)
+        said = package.python(tally, "the documented program", script, artifact, PROMPT)
+        tally.check("the documented program says what cortiq-run says", "" if said.startswith(long["text"] + "\n") else repr(said))
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
