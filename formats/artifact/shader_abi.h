@@ -54,6 +54,10 @@ enum PushWord : uint32_t {
   kPushCosines = 10, ///< of token 0, in words of the step buffer
   kPushSines = 11,
   kPushVector2 = 12, ///< second vector: bias of a norm, k norm
+  // Of matrices only:
+  kPushSquaresIn = 10,  ///< parts of the sum of squares, kSpecNormIn a token
+  kPushWeight2 = 13,    ///< second matrix of a pair, as kPushWeight
+  kPushSquaresOut = 14, ///< where kSpecNormOut leaves its parts, one f32 a workgroup, workgroups a token
   kPushHead = 15,
 };
 
@@ -93,6 +97,11 @@ enum SpecId : uint32_t {
   kSpecWeighted = 30,          ///< norm: 1 = multiplied by the vector at kPushVector
   kSpecFunction = 31,          ///< gate: artifact::GateFunction
   kSpecGroup = 32,             ///< gate: values of x for one of g
+  kSpecColumnScales = 33,      ///< matrix with column scales: 0 = the input has them already
+  kSpecPair = 34,              ///< matrix: 1 = out = activation(W x) * (W2 x)
+  kSpecNormOut = 35,           ///< matrix: 1 = the third row gets out times the vector at kPushVector2, in lane order
+  kSpecNormIn = 36,   ///< matrix: parts of the input's sum of squares; the product is divided by its root mean square
+  kSpecQuantOut = 37, ///< matrix: 1 = the output in lane order is in 8 bits (the third row with kSpecNormOut)
 };
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };

@@ -17,6 +17,8 @@ void row_levels(uint base, uint row, uint g, out uint q[8]) {
     q[u] = w_u32(q_plane(base), first + u);
 }
 
+layout(constant_id = SPEC_COLUMN_SCALES) const uint kColumnScales = 1; // 0: the activations have them already
+
 // The decode: what a plain row has, times the scale of each column.
 void decode_group(uint base, uint row, uint g, out vec4 w[8]) {
   uint q[8];
@@ -25,7 +27,7 @@ void decode_group(uint base, uint row, uint g, out vec4 w[8]) {
   for (uint j = 0; j < 8; ++j)
     for (uint c = 0; c < 4; ++c) {
       precise float v = (bytes_to_float(q[j])[c]) * d;
-      precise float scaled = v * half_at(columns_plane(base), min(32 * g + 4 * j + c, kCols - 1));
+      precise float scaled = kColumnScales != 0 ? v * half_at(columns_plane(base), min(32 * g + 4 * j + c, kCols - 1)) : v;
       w[j][c] = scaled;
     }
 }

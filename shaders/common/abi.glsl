@@ -13,6 +13,9 @@
 #define PUSH_COSINES 10
 #define PUSH_SINES 11
 #define PUSH_VECTOR2 12
+#define PUSH_SQUARES_IN 10
+#define PUSH_WEIGHT2 13
+#define PUSH_SQUARES_OUT 14
 #define PUSH_HEAD 15
 
 #define STEP_TOKENS 0
@@ -54,6 +57,11 @@
 #define SPEC_WEIGHTED 30
 #define SPEC_FUNCTION 31
 #define SPEC_GROUP 32
+#define SPEC_COLUMN_SCALES 33
+#define SPEC_PAIR 34
+#define SPEC_NORM_OUT 35
+#define SPEC_NORM_IN 36
+#define SPEC_QUANT_OUT 37
 
 #define NORM_Q 1
 #define NORM_K 2

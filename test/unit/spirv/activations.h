@@ -2,7 +2,9 @@
 
 // Vectors as shaders read them.
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -54,6 +56,48 @@ inline std::vector<float> floats(std::span<const uint32_t> words) {
 inline std::vector<uint32_t> words_of(const std::vector<uint8_t>& bytes) {
   std::vector<uint32_t> words((bytes.size() + 3) / 4 + 16);
   std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
+}
+
+/// Activations in 8 bits (shaders/common/q8.glsl).
+struct Q8 {
+  std::vector<int8_t> codes;
+  std::vector<float> scales; ///< one for 32 codes
+};
+
+inline Q8 quantize(const std::vector<float>& x) {
+  Q8 out;
+  for (size_t first = 0; first < x.size(); first += 32) {
+    const size_t end = std::min(x.size(), first + 32);
+    float largest = 0;
+    for (size_t i = first; i < end; ++i)
+      largest = std::max(largest, std::fabs(x[i]));
+    out.scales.push_back(largest / 127.0f);
+    const float inverse = largest > 0 ? 127.0f / largest : 0.0f;
+    for (size_t i = first; i < first + 32; ++i)
+      out.codes.push_back(i < end ? static_cast<int8_t>(std::nearbyint(x[i] * inverse)) : 0);
+  }
+  return out;
+}
+
+inline uint32_t q8_words(uint32_t count) {
+  return (count + 1023) / 1024 * 320;
+}
+
+inline std::vector<uint32_t> q8_row(const Q8& x) {
+  const uint32_t count = static_cast<uint32_t>(x.codes.size()), padded = (count + 1023) / 1024 * 32;
+  std::vector<uint32_t> words(q8_words(count));
+  for (uint32_t g = 0; g < count / 32; ++g) {
+    int sums[2] = {};
+    for (uint32_t i = 0; i < 32; ++i) {
+      const int code = x.codes[32 * g + i];
+      const uint32_t k = i / 4;
+      words[((g / 32 * 2 + k / 4) * 32 + g % 32) * 4 + k % 4] |= (code & 255u) << (8 * (i % 4));
+      sums[i / 16] += code;
+    }
+    words[padded * 8 + g] = std::bit_cast<uint32_t>(x.scales[g]);
+    words[padded * 9 + g] = (sums[0] & 0xffffu) | static_cast<uint32_t>(sums[1]) << 16;
+  }
   return words;
 }
 
