@@ -54,6 +54,9 @@ enum PushWord : uint32_t {
   kPushCosines = 10, ///< of token 0, in words of the step buffer
   kPushSines = 11,
   kPushVector2 = 12, ///< second vector: bias of a norm, k norm
+  // Of attention only:
+  kPushSinks = 13,  ///< with kSpecPrep: the sinks, kPushVector being the norm of q
+  kPushShares = 14, ///< with kSpecShares: kSpecValueDim + 2 floats a share, head by head of each token
   // Of matrices only:
   kPushSquaresIn = 10,  ///< parts of the sum of squares, kSpecNormIn a token
   kPushWeight2 = 13,    ///< second matrix of a pair, as kPushWeight
@@ -102,6 +105,8 @@ enum SpecId : uint32_t {
   kSpecNormOut = 35,           ///< matrix: 1 = the third row gets out times the vector at kPushVector2, in lane order
   kSpecNormIn = 36,   ///< matrix: parts of the input's sum of squares; the product is divided by its root mean square
   kSpecQuantOut = 37, ///< matrix: 1 = the output in lane order is in 8 bits (the third row with kSpecNormOut)
+  kSpecPrep = 38,     ///< attention: 1 = a single token, on whose heads it does the work of rope_kv too
+  kSpecShares = 39,   ///< attention: parts of the positions, y of the grid; attention_combine joins more than one
 };
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };

@@ -15,6 +15,8 @@
 #define PUSH_VECTOR2 12
 #define PUSH_SQUARES_IN 10
 #define PUSH_WEIGHT2 13
+#define PUSH_SINKS 13
+#define PUSH_SHARES 14
 #define PUSH_SQUARES_OUT 14
 #define PUSH_HEAD 15
 
@@ -62,6 +64,8 @@
 #define SPEC_NORM_OUT 35
 #define SPEC_NORM_IN 36
 #define SPEC_QUANT_OUT 37
+#define SPEC_PREP 38
+#define SPEC_SHARES 39
 
 #define NORM_Q 1
 #define NORM_K 2

@@ -18,6 +18,7 @@ layout(set = 0, binding = 1) buffer ArenaQuads { uvec4 au128[]; };
 layout(set = 0, binding = 2) readonly buffer VectorFloats { float v32[]; };
 layout(set = 0, binding = 3) buffer CacheFloats { float kv32[]; };
 layout(set = 0, binding = 3) buffer CacheWords { uint kvu32[]; };
+layout(set = 0, binding = 3) buffer CacheQuads { uvec4 kvu128[]; };
 layout(set = 0, binding = 4) readonly buffer StepWords { uint step_words[]; };
 layout(set = 0, binding = 5) buffer ResultWords { uint results[]; };
 

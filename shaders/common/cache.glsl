@@ -25,3 +25,34 @@ void cache_pair(uint at, vec2 pair) {
     kv32[at + 1] = pair.y;
   }
 }
+
+// Values 8 c.. of a head of `dim` values that starts at `at`; zeros behind its end.
+const bool kWholeChunks = (kHeadDim | kValueDim) % 8 == 0;
+
+void cached_chunk(uint at, uint c, uint dim, out vec4 low, out vec4 high) {
+  low = high = vec4(0.0);
+  if (!kWholeChunks) {
+    for (uint i = 0; i < 4; ++i)
+      if (8 * c + 2 * i < dim) {
+        vec2 pair = cached_pair(at + 8 * c + 2 * i);
+        if (i < 2) {
+          low[2 * i] = pair.x;
+          low[2 * i + 1] = pair.y;
+        } else {
+          high[2 * i - 4] = pair.x;
+          high[2 * i - 3] = pair.y;
+        }
+      }
+    return;
+  }
+  if (8 * c >= dim)
+    return;
+  if (kCacheHalf != 0) {
+    uvec4 h = kvu128[at / 8 + c];
+    low = vec4(unpackHalf2x16(h.x), unpackHalf2x16(h.y));
+    high = vec4(unpackHalf2x16(h.z), unpackHalf2x16(h.w));
+  } else {
+    low = uintBitsToFloat(kvu128[at / 4 + 2 * c]);
+    high = uintBitsToFloat(kvu128[at / 4 + 2 * c + 1]);
+  }
+}

@@ -23,6 +23,7 @@ struct Device::State {
   uint32_t subgroup = 0;
   bool dot = false;
   std::string name;
+  std::map<Words, VkPipeline> pipelines; ///< for the life of the process
 };
 
 namespace {
@@ -249,11 +250,10 @@ bool Device::run(Dispatch& dispatch, std::string& why) {
                       nullptr, &infos[b], nullptr});
   }
   vkUpdateDescriptorSets(s.device, kBindings, writes.data(), 0, nullptr);
-  VkPipeline pipeline;
-  if (!make_pipeline(s, dispatch.module, pipeline, why))
+  VkPipeline& pipeline = s.pipelines[dispatch.module];
+  if (!pipeline && !make_pipeline(s, dispatch.module, pipeline, why))
     return false;
   const bool done = submit(s, pipeline, set, dispatch, why);
-  vkDestroyPipeline(s.device, pipeline, nullptr);
   for (uint32_t b = 0; b < kBindings; ++b) {
     Words& words = dispatch.buffers[b];
     std::memcpy(words.data(), buffers[b]->mapped, 4 * words.size());
@@ -276,9 +276,14 @@ void ShaderTest::run(std::string_view name, const std::vector<std::pair<uint32_t
   std::vector<SpecValue> values;
   for (const auto& [id, value] : constants)
     values.push_back({id, value});
-  const StatusOr<std::vector<uint32_t>> module = specialise_shader(name, values);
-  ASSERT_TRUE(module.ok()) << module.status().message();
-  dispatch.module = *module;
+  static std::map<std::pair<std::string, std::vector<std::pair<uint32_t, uint32_t>>>, Words> made;
+  Words& module = made[{std::string(name), constants}];
+  if (module.empty()) {
+    StatusOr<std::vector<uint32_t>> words = specialise_shader(name, values);
+    ASSERT_TRUE(words.ok()) << words.status().message();
+    module = *std::move(words);
+  }
+  dispatch.module = module;
   std::string why;
   ASSERT_TRUE(device->run(dispatch, why)) << name << ": " << why;
 }

@@ -199,15 +199,15 @@ struct HeadShape {
   uint32_t heads, kv_heads, dim, v_dim, window, ring;
   float cap;
   bool sinks, half;
-  uint32_t local;
+  uint32_t local, shares = 1;
+  bool step = false; ///< token by token, with one dispatch for all of attention
 };
 
 /// rope_kv writes positions 0.. token by token, attention reads them.
 class Attention : public ShaderTest {
 protected:
-  static constexpr uint32_t kSteps = 3, kBatch = 30; // steps of 30 tokens
-
   void check(const HeadShape& s) {
+    const uint32_t kBatch = s.step ? 1 : 30, kSteps = s.step ? 36 : 3;
     const uint32_t q_stride = s.heads * s.dim, k_stride = s.kv_heads * s.dim, v_stride = s.kv_heads * s.v_dim;
     const uint32_t row = k_stride + v_stride, pairs = s.dim / 4, positions = kSteps * kBatch;
     const std::vector<float> q = random_floats(positions * q_stride, 1), k = random_floats(positions * k_stride, 2),
@@ -225,7 +225,8 @@ protected:
       };
       take(q, q_stride), take(k, k_stride), take(v, v_stride);
       const uint32_t k_at = kBatch * q_stride, v_at = k_at + kBatch * k_stride, out_at = v_at + kBatch * v_stride;
-      arena.resize(out_at + kBatch * out_stride);
+      const uint32_t shares_at = out_at + kBatch * out_stride;
+      arena.resize(shares_at + kBatch * s.heads * s.shares * (s.v_dim + 2));
       append(d.buffers[kVectors], q_norm);
       append(d.buffers[kVectors], sinks);
       d.buffers[kCache] = cache;
@@ -236,24 +237,38 @@ protected:
           for (uint32_t i = 0; i < pairs; ++i)
             words.push_back(bits(static_cast<float>(sine ? std::sin(angle(step * kBatch + t, i))
                                                          : std::cos(angle(step * kBatch + t, i)))));
-      d.push = {0,          0,        out_at, 0,        k_at,       q_stride,
-                out_stride, k_stride, v_at,   v_stride, 4 + kBatch, 4 + kBatch + kBatch * pairs,
-                0};
+      d.push = {0,          0,        out_at,   0,        k_at,       q_stride,
+                out_stride, k_stride, v_at,     v_stride, 4 + kBatch, 4 + kBatch + kBatch * pairs,
+                0,          s.dim,    shares_at};
       std::vector<std::pair<uint32_t, uint32_t>> shape = {
           {kSpecLocal, s.local},    {kSpecHeads, s.heads}, {kSpecKvHeads, s.kv_heads}, {kSpecHeadDim, s.dim},
           {kSpecValueDim, s.v_dim}, {kSpecRing, s.ring},   {kSpecCacheHalf, s.half}};
       auto prep = shape, attend = shape;
       prep.insert(prep.end(), {{kSpecPairs, pairs}, {kSpecNormFlags, 1}});
-      d.grid = {s.heads + 2 * s.kv_heads, 1, kBatch};
-      run("rope_kv", prep, d);
-      d.push[3] = s.dim; // sinks
       attend.insert(attend.end(), {{kSpecScale, bits(0.3f)},
                                    {kSpecWindow, s.window},
                                    {kSpecSoftcap, bits(s.cap)},
                                    {kSpecSinks, s.sinks},
+                                   {kSpecShares, s.shares},
                                    {kSpecOutOrder, 1}});
-      d.grid = {s.heads, 1, kBatch};
+      if (s.step) {
+        attend.insert(attend.end(), {{kSpecPrep, 1}, {kSpecPairs, pairs}, {kSpecNormFlags, 1}});
+      } else {
+        d.grid = {s.heads + 2 * s.kv_heads, 1, kBatch};
+        run("rope_kv", prep, d);
+        d.push[3] = s.dim; // sinks
+      }
+      d.grid = {s.heads, s.shares, kBatch};
       run("attention", attend, d);
+      d.grid = {s.heads, 1, kBatch};
+      if (s.shares > 1)
+        run("attention_combine",
+            {{kSpecLocal, s.local},
+             {kSpecHeads, s.heads},
+             {kSpecValueDim, s.v_dim},
+             {kSpecShares, s.shares},
+             {kSpecOutOrder, 1}},
+            d);
       if (HasFatalFailure())
         return;
       cache = d.buffers[kCache];
@@ -342,6 +357,45 @@ TEST_F(Attention, WideValuesInHalves) {
          .sinks = false,
          .half = true,
          .local = 32});
+}
+
+TEST_F(Attention, Shares) {
+  check({.heads = 2,
+         .kv_heads = 1,
+         .dim = 16,
+         .v_dim = 16,
+         .window = 0,
+         .ring = 0,
+         .cap = 0,
+         .sinks = true,
+         .half = false,
+         .local = 32,
+         .shares = 3});
+}
+TEST_F(Attention, StepsInOneDispatch) {
+  check({.heads = 4,
+         .kv_heads = 2,
+         .dim = 32,
+         .v_dim = 32,
+         .window = 0,
+         .ring = 0,
+         .cap = 0,
+         .sinks = false,
+         .half = false,
+         .local = 64,
+         .step = true});
+  check({.heads = 2,
+         .kv_heads = 2,
+         .dim = 24,
+         .v_dim = 10,
+         .window = 17,
+         .ring = 32,
+         .cap = 1.5f,
+         .sinks = true,
+         .half = true,
+         .local = 32,
+         .shares = 2,
+         .step = true});
 }
 
 } // namespace

@@ -1,0 +1,73 @@
+// What happens to heads before attention: norm, rotation, the temperature of long contexts. One head at a time, in shared
+// memory; all invocations of the workgroup come here.
+
+layout(constant_id = SPEC_PAIRS) const uint kPairs = 0;
+layout(constant_id = SPEC_NORM_FLAGS) const uint kNormFlags = 0;
+layout(constant_id = SPEC_EPS) const float kEps = 1e-6;
+layout(constant_id = SPEC_TEMPERATURE_LENGTH) const float kWarmLength = 0.0;
+layout(constant_id = SPEC_TEMPERATURE_SCALE) const float kWarmScale = 0.0;
+
+shared float head[kHeadDim + kValueDim];
+
+void load_head(uint from, uint dim) {
+  barrier();
+  for (uint i = local_index(); i < dim; i += kLocal)
+    head[i] = a32[from + i];
+  barrier();
+}
+
+void norm_head(uint dim, bool weighted, uint weight) {
+  float squares = 0.0;
+  for (uint i = local_index(); i < dim; i += kLocal)
+    squares = fma(head[i], head[i], squares);
+  float factor = 1.0 / sqrt(group_sum(squares) / float(dim) + kEps);
+  for (uint i = local_index(); i < dim; i += kLocal)
+    head[i] = weighted ? head[i] * factor * v32[weight + i] : head[i] * factor;
+  barrier();
+}
+
+void rotate_head(uint token) {
+  for (uint i = local_index(); i < kPairs; i += kLocal) {
+    float c = uintBitsToFloat(step_words[push[PUSH_COSINES] + token * kPairs + i]);
+    float s = uintBitsToFloat(step_words[push[PUSH_SINES] + token * kPairs + i]);
+    float a = head[i], b = head[i + kPairs];
+    head[i] = a * c - b * s;
+    head[i + kPairs] = b * c + a * s;
+  }
+  barrier();
+}
+
+void turn_head(uint norm, uint weight, uint token) {
+  bool normed = (kNormFlags & norm) != 0;
+  bool last = (kNormFlags & NORM_AFTER_ROPE) != 0;
+  if (normed && !last)
+    norm_head(kHeadDim, true, weight);
+  if (kPairs != 0)
+    rotate_head(token);
+  if (normed && last)
+    norm_head(kHeadDim, true, weight);
+}
+
+void query_head(uint token, uint h) {
+  load_head(input_row(token) + h * kHeadDim, kHeadDim);
+  turn_head(NORM_Q, push[PUSH_VECTOR], token);
+}
+void key_head(uint token, uint h) {
+  load_head(aux_row(token) + h * kHeadDim, kHeadDim);
+  turn_head(NORM_K, push[PUSH_VECTOR2], token);
+}
+void value_head(uint token, uint h) {
+  load_head(third_row(token) + h * kValueDim, kValueDim);
+  if ((kNormFlags & NORM_V) != 0)
+    norm_head(kValueDim, false, 0);
+}
+
+float query_warmth(uint token) {
+  return kWarmLength > 0.0 ? 1.0 + kWarmScale * log(1.0 + floor(float(token_position(token)) / kWarmLength)) : 1.0;
+}
+
+// What `head` holds joins the cache.
+void cache_head(uint to, uint dim) {
+  for (uint i = 2 * local_index(); i < dim; i += 2 * kLocal)
+    cache_pair(to + i, vec2(head[i], head[i + 1]));
+}
