@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <elf.h>
+#include <map>
 #include <set>
 
 #include "compiler/artifact/unwind_tables.h"
@@ -60,9 +61,20 @@ uint64_t roundUp(uint64_t value, uint64_t alignment) {
 uint64_t pageBytes(uint32_t machine) {
   return machine == kMachineX86_64 ? 0x1000 : 0x10000;
 }
-uint32_t constantsCount(std::span<const KernelCode> kernels) {
-  return static_cast<uint32_t>(
-      std::count_if(kernels.begin(), kernels.end(), [](const KernelCode& k) { return k.constantsOffset != 0; }));
+/// By size, then by content.
+struct BytesLess {
+  bool operator()(std::span<const uint8_t> a, std::span<const uint8_t> b) const {
+    return a.size() != b.size() ? a.size() < b.size() : std::memcmp(a.data(), b.data(), a.size()) < 0;
+  }
+};
+
+/// For each kernel the first one of the same bytes.
+std::vector<size_t> firstOfSameBytes(std::span<const KernelCode> kernels) {
+  std::map<std::span<const uint8_t>, size_t, BytesLess> seen;
+  std::vector<size_t> out;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    out.push_back(seen.try_emplace(kernels[i].code, i).first->second);
+  return out;
 }
 /// Entries of .dynsym: the null one, the constants, the kernels.
 uint64_t symbolCount(const CodeLayout& code) {
@@ -129,10 +141,12 @@ void putSymbols(std::vector<uint8_t>& image, const CodeLayout& code, std::span<c
   uint64_t name = 1 + sizeof(kSoname) + sizeof(kConstants);
   for (size_t i = 0; i < kernels.size(); ++i) {
     const KernelPlacement::Entry& place = code.placement.kernels[i];
-    if (const uint64_t at = kernels[i].constantsOffset; at != 0)
+    if (const uint64_t at = kernels[i].constantsOffset; at != 0 && code.original[i] == i)
       putSymbol(local++, 1 + sizeof(kSoname), ELF64_ST_INFO(STB_LOCAL, STT_OBJECT), place.offset + at,
                 place.bytes - at);
-    putSymbol(global, name, ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), place.offset, place.bytes);
+    // Tools show one name for a place: that of the kernel that took it first.
+    const unsigned char binding = code.original[i] == i ? STB_GLOBAL : STB_WEAK;
+    putSymbol(global, name, ELF64_ST_INFO(binding, STT_FUNC), place.offset, place.bytes);
     name += kernels[i].name.size() + 1;
     uint32_t& head = bucket[elfHash(kernels[i].name) % buckets];
     chain[global] = head;
@@ -156,7 +170,7 @@ void putDynamic(std::vector<uint8_t>& image, const CodeLayout& code) {
   put(image, code.dynamic, entries);
 }
 
-void putProgramHeaders(std::vector<uint8_t>& image, const CodeLayout& code, uint32_t machine, uint64_t kernels) {
+void putProgramHeaders(std::vector<uint8_t>& image, const CodeLayout& code, uint32_t machine) {
   const uint64_t page = pageBytes(machine);
   auto segment = [](uint32_t type, uint32_t flags, uint64_t begin, uint64_t end, uint64_t align) {
     Elf64_Phdr header{};
@@ -172,7 +186,7 @@ void putProgramHeaders(std::vector<uint8_t>& image, const CodeLayout& code, uint
       segment(PT_LOAD, PF_R | PF_X, code.text, code.textEnd, page),
       segment(PT_LOAD, PF_R | PF_W, code.dynamic, code.dynamicEnd, page),
       segment(PT_DYNAMIC, PF_R | PF_W, code.dynamic, code.dynamicEnd, 8),
-      segment(PT_GNU_EH_FRAME, PF_R, code.ehFrameHdr, code.ehFrameHdr + ehFrameHdrBytes(kernels), 4),
+      segment(PT_GNU_EH_FRAME, PF_R, code.ehFrameHdr, code.ehFrameHdr + ehFrameHdrBytes(code.places.size()), 4),
       // Without this one glibc would make the stack of a process that opens the file executable.
       segment(PT_GNU_STACK, PF_R | PF_W, 0, 0, 16),
   };
@@ -206,8 +220,8 @@ void putSectionHeaders(std::vector<uint8_t>& image, const ImageLayout& layout, u
   set(kDynsym, SHT_DYNSYM, SHF_ALLOC, code.dynsym, code.dynstr - code.dynsym, 8, kDynstr, 1 + code.localSymbols,
       sizeof(Elf64_Sym));
   set(kDynstr, SHT_STRTAB, SHF_ALLOC, code.dynstr, code.ehFrameHdr - code.dynstr, 1);
-  set(kEhFrameHdr, SHT_PROGBITS, SHF_ALLOC, code.ehFrameHdr, ehFrameHdrBytes(kernels), 4);
-  set(kEhFrame, SHT_PROGBITS, SHF_ALLOC, code.ehFrame, ehFrameBytes(kernels), 8);
+  set(kEhFrameHdr, SHT_PROGBITS, SHF_ALLOC, code.ehFrameHdr, ehFrameHdrBytes(code.places.size()), 4);
+  set(kEhFrame, SHT_PROGBITS, SHF_ALLOC, code.ehFrame, ehFrameBytes(code.places.size()), 8);
   set(kText, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, code.text, code.textEnd - code.text, 64);
   set(kDynamic, SHT_DYNAMIC, SHF_ALLOC | SHF_WRITE, code.dynamic, code.dynamicEnd - code.dynamic, 8, kDynstr, 0,
       sizeof(Elf64_Dyn));
@@ -259,21 +273,31 @@ StatusOr<CodeLayout> layoutCode(std::span<const KernelCode> kernels, uint32_t ma
     return status;
   const uint64_t page = pageBytes(machine);
   CodeLayout out;
+  out.original = firstOfSameBytes(kernels);
+  uint64_t places = 0;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    places += out.original[i] == i;
+    out.localSymbols += out.original[i] == i && kernels[i].constantsOffset != 0;
+  }
   out.hash = formats::kArtifactPage;
-  out.localSymbols = constantsCount(kernels);
   const uint64_t symbols = 1 + out.localSymbols + kernels.size();
   out.dynsym = roundUp(out.hash + 4 * (2 + bucketCount(kernels.size()) + symbols), 8);
   out.dynstr = out.dynsym + symbols * sizeof(Elf64_Sym);
   // .dynstr is padded to its successor's alignment: its size is the distance between the two.
   out.ehFrameHdr = roundUp(out.dynstr + dynamicStrings(kernels).size(), 8);
-  out.ehFrame = roundUp(out.ehFrameHdr + ehFrameHdrBytes(kernels.size()), 8);
-  out.readOnlyEnd = out.ehFrame + ehFrameBytes(kernels.size());
+  out.ehFrame = roundUp(out.ehFrameHdr + ehFrameHdrBytes(places), 8);
+  out.readOnlyEnd = out.ehFrame + ehFrameBytes(places);
   out.text = roundUp(out.readOnlyEnd, page);
   out.textEnd = out.text;
-  for (const KernelCode& kernel : kernels) {
-    const uint64_t offset = roundUp(out.textEnd, kKernelAlignment);
-    out.placement.kernels.push_back({offset, kernel.code.size()});
-    out.textEnd = offset + kernel.code.size();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (out.original[i] != i) {
+      out.placement.kernels.push_back(out.placement.kernels[out.original[i]]);
+      continue;
+    }
+    const KernelPlacement::Entry place{roundUp(out.textEnd, kKernelAlignment), kernels[i].code.size()};
+    out.placement.kernels.push_back(place);
+    out.places.push_back(place);
+    out.textEnd = place.offset + place.bytes;
   }
   out.dynamic = roundUp(out.textEnd, page);
   out.dynamicEnd = out.dynamic + kDynamicEntries * sizeof(Elf64_Dyn);
@@ -318,10 +342,10 @@ std::vector<uint8_t> buildImage(const ImageLayout& layout, std::span<const Kerne
   elf.e_version = EV_CURRENT;
   elf.e_ehsize = sizeof(elf);
   put(image, 0, elf);
-  putProgramHeaders(image, code, machine, kernels.size());
+  putProgramHeaders(image, code, machine);
   putSymbols(image, code, kernels);
-  putBytes(image, code.ehFrame, buildEhFrame(code.placement.kernels, code.ehFrame, machine));
-  putBytes(image, code.ehFrameHdr, buildEhFrameHdr(code.placement.kernels, code.ehFrameHdr, code.ehFrame));
+  putBytes(image, code.ehFrame, buildEhFrame(code.places, code.ehFrame, machine));
+  putBytes(image, code.ehFrameHdr, buildEhFrameHdr(code.places, code.ehFrameHdr, code.ehFrame));
   if (machine == kMachineX86_64) // int3 between kernels, so that a stray jump stops at once
     std::memset(image.data() + code.text, 0xcc, code.textEnd - code.text);
   for (size_t i = 0; i < kernels.size(); ++i)

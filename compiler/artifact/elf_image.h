@@ -17,9 +17,11 @@ namespace cortiq::compiler {
 struct CodeLayout {
   uint64_t hash, dynsym, dynstr, ehFrameHdr, ehFrame, readOnlyEnd;
   uint64_t text, textEnd;
-  uint32_t localSymbols; ///< of constants, before the kernels' own in .dynsym
+  uint32_t localSymbols = 0; ///< of constants, before the kernels' own in .dynsym
   uint64_t dynamic, dynamicEnd;
   KernelPlacement placement;
+  std::vector<size_t> original;               ///< for each kernel the first one of the same bytes, itself mostly
+  std::vector<KernelPlacement::Entry> places; ///< those of `placement`, each once, ascending
 };
 
 /// Sections after the loadable part; offsets are assigned by layoutImage().

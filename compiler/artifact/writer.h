@@ -26,7 +26,8 @@ struct KernelCode {
   uint64_t constantsOffset = 0;
 };
 
-/// Where kernels will stand in the file.
+/// Where kernels will stand in the file. Kernels of equal bytes (those that two targets have in common) share a place,
+/// which then has several names.
 struct KernelPlacement {
   struct Entry {
     uint64_t offset; ///< from the start of the file, a multiple of 64
@@ -59,7 +60,7 @@ struct ArtifactContents {
   /// Everything but weight offsets and weight hashes, which the writer sets. With weights_embedded false no weights are
   /// written, but their offsets are set all the same.
   artifact::ManifestT manifest;
-  std::vector<uint8_t> program;   ///< finished FlatBuffer, see serializeProgram()
+  std::vector<uint8_t> program;   ///< finished FlatBuffers, see serializeProgram(), where manifest.targets says
   std::vector<uint8_t> tokenizer; ///< may be empty
   std::string provenance;         ///< text for people; no times, no folders
   WeightFiller weights;           ///< needed when weights_embedded and the table is not empty

@@ -1,8 +1,14 @@
 #include "compiler/emit/emit_artifact.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "compiler/emit/overlay_rows.h"
 #include "compiler/emit/program_builder.h"
+#include "compiler/emit/shared_weights.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
+#include "formats/artifact/artifact_file.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -19,6 +25,13 @@ std::string text(DictionaryAttr model, StringRef key) {
   return value ? value.str() : std::string();
 }
 
+std::vector<std::string> featuresOf(cmf::TargetAttr target) {
+  std::vector<std::string> out;
+  for (auto feature : target.getFeatures().getAsRange<StringAttr>())
+    out.push_back(feature.str());
+  return out;
+}
+
 StatusOr<artifact::ManifestT> buildManifest(ModuleOp module, const ArtifactFacts& facts) {
   auto target = module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr);
   auto numerics = module->getAttrOfType<StringAttr>(cmf::kNumericsAttr);
@@ -30,8 +43,7 @@ StatusOr<artifact::ManifestT> buildManifest(ModuleOp module, const ArtifactFacts
   manifest.model_name = text(model, "name");
   manifest.compiler_version = compilerVersion();
   manifest.target = target.getName().str();
-  for (auto feature : target.getFeatures().getAsRange<StringAttr>())
-    manifest.features.push_back(feature.str());
+  manifest.features = featuresOf(target);
   bool fast = numerics.getValue() == "fast";
   manifest.numerics = fast ? artifact::Numerics::Fast : artifact::Numerics::Exact;
   manifest.kv_f16 = fast;
@@ -61,9 +73,29 @@ std::string hex(const std::vector<uint8_t>& bytes) {
 }
 
 std::string provenance(const artifact::ManifestT& manifest) {
+  std::string targets = manifest.target;
+  for (size_t i = 1; i < manifest.targets.size(); ++i)
+    targets += ", " + manifest.targets[i]->name;
   return "source: " + manifest.source_name + "\nsource blake2b-256: " + hex(manifest.source_hash) +
-         "\ncompiler: cortiq " + manifest.compiler_version + "\ntarget: " + manifest.target +
-         "\noptions: " + manifest.options + "\n";
+         "\ncompiler: cortiq " + manifest.compiler_version + "\ntarget: " + targets + "\noptions: " + manifest.options +
+         "\n";
+}
+
+/// Puts a module's program behind those that are in the program section, and a row for it into the manifest.
+Status addProgram(ModuleOp module, const KernelPlacement& placement, ArtifactContents& contents) {
+  CORTIQ_ASSIGN_OR_RETURN(artifact::ProgramT program, buildProgram(module));
+  CORTIQ_RETURN_IF_ERROR(setKernelOffsets(program, contents.kernels, placement));
+  const std::vector<uint8_t> bytes = serializeProgram(program);
+  contents.program.resize(llvm::alignTo(contents.program.size(), formats::kProgramAlignment));
+  auto target = module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr);
+  auto row = std::make_unique<artifact::TargetT>();
+  row->name = target.getName().str();
+  row->features = featuresOf(target);
+  row->program_offset = contents.program.size();
+  row->program_bytes = bytes.size();
+  contents.manifest.targets.push_back(std::move(row));
+  contents.program.insert(contents.program.end(), bytes.begin(), bytes.end());
+  return {};
 }
 
 } // namespace
@@ -72,19 +104,26 @@ std::string compilerVersion() {
   return CORTIQ_VERSION;
 }
 
-Status emitArtifact(ModuleOp module, KernelEmitter& emitter, const ModelBytes& model, ArtifactFacts facts,
+Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& model, ArtifactFacts facts,
                     const std::string& path, const WriteOptions& options) {
+  CORTIQ_RETURN_IF_ERROR(checkSharedWeights(programs));
   ArtifactContents contents;
-  CORTIQ_ASSIGN_OR_RETURN(contents.manifest, buildManifest(module, facts));
-  CORTIQ_ASSIGN_OR_RETURN(contents.kernels, generateKernels(declaredKernels(module), emitter, options.threads));
-  CORTIQ_ASSIGN_OR_RETURN(artifact::ProgramT program, buildProgram(module));
-  CORTIQ_ASSIGN_OR_RETURN(KernelPlacement placement, placeKernels(contents.kernels));
-  CORTIQ_RETURN_IF_ERROR(setKernelOffsets(program, contents.kernels, placement));
-  contents.program = serializeProgram(program);
+  const ModuleOp first = programs.front().module;
+  CORTIQ_ASSIGN_OR_RETURN(contents.manifest, buildManifest(first, facts));
+  for (const TargetProgram& program : programs) {
+    CORTIQ_ASSIGN_OR_RETURN(std::vector<KernelCode> kernels,
+                            generateKernels(declaredKernels(program.module), *program.emitter, options.threads));
+    std::ranges::move(kernels, std::back_inserter(contents.kernels));
+  }
+  CORTIQ_ASSIGN_OR_RETURN(const KernelPlacement placement, placeKernels(contents.kernels));
+  for (const TargetProgram& program : programs)
+    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, contents));
+  if (programs.size() == 1)
+    contents.manifest.targets.clear(); // the manifest's own fields say it all
   contents.tokenizer = std::move(facts.tokenizer);
   contents.provenance = provenance(contents.manifest);
   if (facts.embedWeights) {
-    CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(module, model, contents.manifest.weights));
+    CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(first, model, contents.manifest.weights));
   }
   return writeArtifact(path, std::move(contents), options);
 }

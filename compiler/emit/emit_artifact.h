@@ -1,7 +1,8 @@
 #pragma once
 
-// From a finished kernel module to the artifact on disk.
+// From finished kernel modules to the artifact on disk.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,15 @@ struct ArtifactFacts {
 /// This compiler's version, "0.1.0".
 std::string compilerVersion();
 
-/// Generates the module's kernels, packs its weights and writes all to `path`. `module` passed kernel-verify-program
-/// and has `cmf.target`, `cmf.numerics` and `cmf.model`.
-Status emitArtifact(mlir::ModuleOp module, KernelEmitter& emitter, const ModelBytes& model, ArtifactFacts facts,
+/// What one target runs. `module` passed kernel-verify-program and has `cmf.target`, `cmf.numerics` and `cmf.model`.
+struct TargetProgram {
+  mlir::ModuleOp module;
+  KernelEmitter* emitter;
+};
+
+/// Generates the kernels of all programs, packs the weights, which have to be the same for all, once, and writes all to
+/// `path`. The plainest target comes first; all modules are of one context.
+Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& model, ArtifactFacts facts,
                     const std::string& path, const WriteOptions& options);
 
 } // namespace cortiq::compiler

@@ -5,9 +5,9 @@
 
 namespace cortiq::compiler {
 
-void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions& options) {
+void buildFusionPipeline(mlir::OpPassManager& passes, const std::string& task) {
   passes.addPass(createCmfVerifyModel());
-  passes.addPass(createCmfFixTask(CmfFixTaskOptions{options.task}));
+  passes.addPass(createCmfFixTask(CmfFixTaskOptions{task}));
   passes.addPass(createCmfFuseDequantMatmul());
   passes.addPass(createCmfFuseMoe());
   passes.addPass(createCmfFuseNormResidual());
@@ -15,7 +15,10 @@ void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions&
   passes.addPass(createCmfFuseGateUp());
   passes.addPass(mlir::createCanonicalizerPass());
   passes.addPass(createCmfSplitLowRank());
-  passes.addPass(createCmfSpecialise(CmfSpecialiseOptions{options.target, options.numerics}));
+}
+
+void buildTargetPipeline(mlir::OpPassManager& passes, const std::string& numerics) {
+  passes.addPass(createCmfSpecialise(CmfSpecialiseOptions{"", numerics}));
   passes.addPass(createCmfChooseLayout());
   passes.addPass(createCmfVerifyModel());
 }

@@ -6,14 +6,12 @@
 
 namespace cortiq::compiler {
 
-/// From a model as the front end made it to the fused graph, specialised for a target, with layouts. The module has
-/// `cmf.target` already, or `target` names one.
-struct GraphPipelineOptions {
-  std::string target;
-  std::string numerics = "fast";
-  std::string task = ""; ///< the task mask to make part of the model
-};
-void buildGraphPipeline(mlir::OpPassManager& passes, const GraphPipelineOptions& options);
+/// From a model as the front end made it to the fused graph, which is the same for every target. `task` is the task
+/// mask to make part of the model.
+void buildFusionPipeline(mlir::OpPassManager& passes, const std::string& task);
+
+/// Specialises a fused graph for its `cmf.target` and chooses layouts.
+void buildTargetPipeline(mlir::OpPassManager& passes, const std::string& numerics);
 
 /// Stages, memory and kernels of a program whose buffers are not placed yet.
 void buildProgramFinish(mlir::OpPassManager& passes);

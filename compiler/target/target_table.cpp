@@ -2,13 +2,29 @@
 
 #include <algorithm>
 
+#include "formats/artifact/target_needs.h"
+
 namespace cortiq::compiler {
+namespace {
+
+std::vector<std::string_view> featuresOf(std::string_view name) {
+  const auto features = formats::find_target_needs(name)->features;
+  return {features.begin(), features.end()};
+}
+
+/// Place of a target in the table.
+size_t rank(const Target& target) {
+  return static_cast<size_t>(std::ranges::find(targetTable(), target.name, [](const Target& row) { return row.name; }) -
+                             targetTable().begin());
+}
+
+} // namespace
 
 std::span<const Target> targetTable() {
   static const Target table[] = {
       {.name = "x86-64-v3",
        .summary = "x86-64 with AVX2, FMA and F16C: Intel since 2013 (Haswell), AMD since 2015 (Excavator)",
-       .features = {"avx", "avx2", "bmi2", "f16c", "fma"},
+       .features = featuresOf("x86-64-v3"),
        .vectorBytes = 32,
        // Sixteen registers hold the sums of four tokens times sixteen rows; a tile of eight walks the weights twice and
        // was slower (docs/performance.md).
@@ -18,7 +34,7 @@ std::span<const Target> targetTable() {
        .cores = 1},
       {.name = "avxvnni",
        .summary = "x86-64-v3 with AVX-VNNI: Intel since 2021 (Alder Lake), AMD since 2024 (Zen 5)",
-       .features = {"avx", "avx2", "avx_vnni", "bmi2", "f16c", "fma"},
+       .features = featuresOf("avxvnni"),
        .vectorBytes = 32,
        .tokenTiles = {1, 2, 4},
        .l1Bytes = 32 << 10,
@@ -26,7 +42,7 @@ std::span<const Target> targetTable() {
        .cores = 1},
       {.name = "avx512vnni",
        .summary = "AVX-512 with VNNI: Intel servers since 2019 (Cascade Lake), AMD since 2022 (Zen 4)",
-       .features = {"avx", "avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma"},
+       .features = featuresOf("avx512vnni"),
        .vectorBytes = 64,
        .tokenTiles = {1, 2, 4, 8},
        .l1Bytes = 32 << 10,
@@ -34,8 +50,7 @@ std::span<const Target> targetTable() {
        .cores = 1},
       {.name = "amx",
        .summary = "AVX-512 with VNNI and AMX int8 tiles: Intel servers since 2023 (Sapphire Rapids)",
-       .features = {"amx_int8", "amx_tile", "avx", "avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vl",
-                    "bmi2", "f16c", "fma"},
+       .features = featuresOf("amx"),
        .vectorBytes = 64,
        // The last are kernels on tiles: a row group is decoded once for up to so many tokens.
        .tokenTiles = {1, 2, 4, 8, 256},
@@ -76,6 +91,30 @@ StatusOr<Target> nativeTarget(const Host& host) {
   target.l2Bytes = host.l2Bytes > 0 ? host.l2Bytes : target.l2Bytes;
   target.cores = host.cores > 0 ? host.cores : target.cores;
   return target;
+}
+
+StatusOr<std::vector<Target>> findTargets(std::string_view words, const Host& host) {
+  std::vector<Target> out;
+  std::string_view native; // what `native` stands for, where it was there
+  for (size_t at = 0; at <= words.size();) {
+    const size_t comma = std::min(words.find(',', at), words.size());
+    const std::string_view word = words.substr(at, comma - at);
+    at = comma + 1;
+    CORTIQ_ASSIGN_OR_RETURN(Target target, word == "native" ? nativeTarget(host) : findTarget(word));
+    if (word == "native")
+      native = target.name;
+    const std::string name(target.name);
+    if (std::ranges::find(out, target.name, [](const Target& other) { return other.name; }) != out.end())
+      return invalid("--target names '" + name + "' twice" + (native == target.name ? ", for native is it here" : "") +
+                     "; name each target once");
+    if (!out.empty() &&
+        formats::find_target_needs(target.name)->machine != formats::find_target_needs(out.front().name)->machine)
+      return invalid("--target names '" + std::string(out.front().name) + "' and '" + name +
+                     "', which are different machines; compile an artifact for each");
+    out.push_back(std::move(target));
+  }
+  std::ranges::sort(out, {}, rank);
+  return out;
 }
 
 } // namespace cortiq::compiler

@@ -42,4 +42,8 @@ Host readHost();
 /// The last target of the table whose features `host` has, with the host's caches and cores; fails when there is none.
 StatusOr<Target> nativeTarget(const Host& host);
 
+/// The targets that `words` names with commas between, in the order of the table; `native` is what `host` can run.
+/// Fails for an unknown name, for one that is there twice, and for targets of different machines.
+StatusOr<std::vector<Target>> findTargets(std::string_view words, const Host& host);
+
 } // namespace cortiq::compiler

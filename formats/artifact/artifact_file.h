@@ -4,7 +4,7 @@
 //
 //   page 0      ELF header, program headers, and at kHeaderOffset the ArtifactHeader below
 //   image       everything from 4096 to the start of the weights: dynamic tables, unwind information, .text, manifest,
-//               program, tokenizer, provenance, section headers; one hash covers all of it
+//               programs (one a target), tokenizer, provenance, section headers; one hash covers all of it
 //   weights     last, page aligned; reached through the manifest's weight table; hashed in leaves of 4 MiB
 //
 // Our loader reads the ArtifactHeader and never calls dlopen. Every offset counts from the start of the file.
@@ -17,6 +17,7 @@ inline constexpr uint64_t kArtifactPage = 4096;
 inline constexpr uint64_t kHeaderOffset = 1024;
 inline constexpr uint32_t kArtifactSchemaVersion = 1;
 inline constexpr char kArtifactMagic[8] = {'C', 'O', 'R', 'T', 'I', 'Q', 'A', '\x01'};
+inline constexpr uint64_t kProgramAlignment = 64; ///< of each program in its section
 inline constexpr uint64_t kWeightLeafBytes = 4u << 20;
 
 enum class ArtifactSection : uint32_t { kCode, kManifest, kProgram, kTokenizer, kProvenance, kWeights, kCount };

@@ -12,7 +12,8 @@ namespace {
 std::string describe(const Model& model, const Session& session, bool asked) {
   const ModelInfo& info = model.info();
   return (info.name.empty() ? info.architecture : info.name) + ": " + (info.exact ? "exact" : "fast") + ", " +
-         info.target + ", " + std::to_string(session.threads()) + " threads" +
+         info.target + (info.target_reason.empty() ? "" : " (" + info.target_reason + ")") + ", " +
+         std::to_string(session.threads()) + " threads" +
          (asked ? "" : " (" + default_threads_reason(read_cpu_limits()) + ")") + ", cache " +
          kv_type_name(session.kv_type()) + ", context " + std::to_string(session.max_context());
 }
@@ -24,6 +25,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   LoadOptions load;
   load.verify_weights = options.verify;
   load.memory = options.memory;
+  load.target = options.artifact_target;
   load.placement = {options.pages == "large", options.numa == "auto"};
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
   SessionOptions how;
@@ -45,6 +47,9 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
     else if (!options.tokens)
       return text.status().with_prefix("the artifact's tokenizer");
   }
+  out.target = model->info().target;
+  out.target_reason = model->info().target_reason;
+  out.targets = model->info().targets;
   out.description = describe(*model, *session, options.threads != 0);
   out.report = [session = session.get()] {
     return describe(session->profile(), measure_read_bandwidth(session->threads()));

@@ -78,6 +78,8 @@ Status print_json(const Generated& result, const std::string& text, const Loaded
                     {"decode_ms", result.decode_seconds * 1e3},
                     {"prefill_tokens_per_second", prefill_speed(result)},
                     {"decode_tokens_per_second", decode_speed(result)}};
+  if (!loaded.target.empty())
+    out["target"] = {{"name", loaded.target}, {"held", loaded.targets}, {"why", loaded.target_reason}};
   if (loaded.engine->can_draft())
     out["speculation"] = {
         {"drafts", result.drafts.guessed}, {"accepted", result.drafts.accepted}, {"acceptance", acceptance(result)}};

@@ -25,6 +25,8 @@ struct Loaded {
   std::string text_absent;             ///< why, where that is known
   uint32_t token_count = 0;            ///< ids that have a text; 0 = all of the vocabulary
   std::string description;             ///< one line for --stats: what runs, with which threads and cache
+  std::string target, target_reason;   ///< which code runs and, where there was a choice, why
+  std::vector<std::string> targets;    ///< all that the artifact holds
   double load_seconds = 0;
   formats::OverlaySelection selection;     ///< what the engine has in force
   std::optional<formats::Routing> routing; ///< of --skill auto

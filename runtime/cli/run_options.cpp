@@ -148,6 +148,11 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str()
       ->group(machine);
+  app.add_option("--target", o.target,
+                 "instruction set to run, of those that the artifact holds (default: the best that this machine has); "
+                 "for a model: to compile it for (default: native)")
+      ->type_name("NAME")
+      ->group(machine);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);
   app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);
 
@@ -155,7 +160,6 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--numerics", o.numerics, "how to compile it: fast or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
-  app.add_option("--target", o.target, "for which instruction set (default: native)")->group(compile);
   app.add_option("--cache", o.cache, "folder of compiled models (default: $XDG_CACHE_HOME/cortiq or ~/.cache/cortiq)")
       ->type_name("DIR")
       ->group(compile);

@@ -42,6 +42,7 @@ struct RunOptions {
   std::string pages = "system", numa = "auto";
   bool verify = false;
   bool doctor = false;
+  std::string artifact_target; ///< of those that an artifact holds; empty: the best that can run
   // For a model that has to be compiled first.
   std::string numerics, target, cache;
   std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed it

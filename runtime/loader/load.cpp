@@ -14,10 +14,9 @@
 #include "formats/checked_math.h"
 #include "formats/page_release.h"
 #include "formats/quote.h"
-#include "runtime/cpu/features.h"
-#include "runtime/cpu/tile_permission.h"
 #include "runtime/loader/resolver.h"
 #include "runtime/loader/symbols.h"
+#include "runtime/loader/verified_root.h"
 #include "runtime/ops/op.h"
 #include "runtime/overlay/overlay.h"
 
@@ -36,16 +35,6 @@ constexpr uint64_t kMaxElements = uint64_t{1} << 32;
 constexpr uint32_t kMaxRecords = 1 << 16;
 constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 44;
 constexpr uint32_t kMaxTileTokens = 256;
-constexpr unsigned kVerifierDepth = 16;
-constexpr unsigned kVerifierTables = 1 << 24;
-
-template <class Table>
-StatusOr<const Table*> verified_root(std::span<const uint8_t> bytes, const char* what) {
-  flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kVerifierDepth, kVerifierTables);
-  if (bytes.size() < 16 || bytes.size() > FLATBUFFERS_MAX_BUFFER_SIZE || !verifier.VerifyBuffer<Table>(nullptr))
-    return invalid(std::string("its ") + what + " is damaged (the FlatBuffers verifier refuses it)");
-  return flatbuffers::GetRoot<Table>(bytes.data());
-}
 
 const formats::Codec* find_codec_id(uint16_t id) {
   for (const formats::Codec& codec : formats::codec_table())
@@ -246,6 +235,8 @@ Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out
         (entry->from_tokens() != 0 && (entry->act() != artifact::BufferKind::Q8Act || entry->k() > kMaxElements)) ||
         !name_agrees(*entry))
       return invalid(name + " has a tile that is impossible or not that of its name");
+    if (!may_call(artifact.targets[artifact.taken.index].name, entry->name()->string_view()))
+      return invalid(name + " is not one of the target " + quote(artifact.targets[artifact.taken.index].name));
     const auto address = reinterpret_cast<uintptr_t>(artifact.file.code_at(entry->offset()));
     out.push_back({entry, reinterpret_cast<formats::KernelFn>(address)});
   }
@@ -454,27 +445,29 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   return {};
 }
 
-Status check_cpu(const artifact::Manifest& manifest) {
-  std::vector<std::string> features;
-  for (const flatbuffers::String* feature : *manifest.features())
-    features.push_back(feature->str());
-  Status status = check_features(features, read_cpu_state());
-  if (status.ok())
-    status = request_tile_permission(features);
-  if (status.ok())
-    return {};
-  const std::string source = manifest.source_name() ? manifest.source_name()->str() : "MODEL";
-  return unsupported(status.message() + "; compile it for this machine: cortiq-compile " + quote(source) +
-                     " --target native -o OUT.cqa");
+/// Says which of the targets is loaded.
+StatusOr<TargetChoice> take_target(const LoadedArtifact& artifact, const ArtifactLoadOptions& options) {
+  if (!options.check_features && options.target.empty())
+    return TargetChoice{};
+  TargetMachine machine = this_machine();
+  if (!options.check_features)
+    machine.runs_all = true;
+  StatusOr<TargetChoice> choice = choose_target(artifact.targets, options.target, machine);
+  if (choice.ok() || !options.target.empty())
+    return choice;
+  const flatbuffers::String* source = artifact.manifest->source_name();
+  return unsupported(choice.status().message() + "; compile it for this machine: cortiq-compile " +
+                     quote(source ? source->str() : "MODEL") + " --target native -o OUT.cqa");
 }
 
 Status load_into(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(artifact.manifest, verified_root<artifact::Manifest>(
                                                  artifact.file.section(ArtifactSection::kManifest), "manifest"));
-  CORTIQ_ASSIGN_OR_RETURN(artifact.program_table, verified_root<artifact::Program>(
-                                                      artifact.file.section(ArtifactSection::kProgram), "program"));
-  if (options.check_features)
-    CORTIQ_RETURN_IF_ERROR(check_cpu(*artifact.manifest));
+  CORTIQ_ASSIGN_OR_RETURN(artifact.targets,
+                          read_targets(*artifact.manifest, artifact.file.section(ArtifactSection::kProgram),
+                                       artifact.file.header().machine));
+  CORTIQ_ASSIGN_OR_RETURN(artifact.taken, take_target(artifact, options));
+  CORTIQ_ASSIGN_OR_RETURN(artifact.program_table, read_program(artifact.targets[artifact.taken.index]));
   return options.resolve ? resolve_program(artifact, path, options) : Status();
 }
 
@@ -486,6 +479,20 @@ StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path,
   if (Status status = load_into(*out, path, options); !status.ok())
     return status.with_prefix(quote(path));
   return out;
+}
+
+Status check_artifact(const std::string& path, ArtifactLoadOptions options) {
+  std::vector<std::string> names = {options.target};
+  for (size_t i = 0; i < names.size(); ++i) {
+    options.target = names[i];
+    CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<LoadedArtifact> artifact, load_artifact(path, options));
+    // The first one loaded names the others; the weights are the same for all.
+    for (size_t other = 0; i == 0 && other < artifact->targets.size(); ++other)
+      if (other != artifact->taken.index)
+        names.push_back(artifact->targets[other].name);
+    options.verify_weights = false;
+  }
+  return {};
 }
 
 FilledWeights::FilledWeights(uint64_t bytes, const Placement& placement) {

@@ -16,6 +16,7 @@
 #include "runtime/experts/memory_budget.h"
 #include "runtime/loader/mapped_artifact.h"
 #include "runtime/loader/resolver.h"
+#include "runtime/loader/targets.h"
 #include "runtime/memory/placement.h"
 #include "runtime/ops/op.h"
 
@@ -42,6 +43,8 @@ struct LoadedArtifact {
   MappedArtifact file;
   FilledWeights filled = {};
   const artifact::Manifest* manifest = nullptr; ///< inside `file`, verified
+  std::vector<ArtifactTarget> targets = {};     ///< all that it holds code for
+  TargetChoice taken = {};                      ///< the one of them that was loaded
   const artifact::Program* program_table = nullptr;
   ResolvedProgram program = {};
   // With a budget: who holds which part of it, and the experts that are in memory (null: the model has none).
@@ -57,7 +60,8 @@ struct ArtifactLoadOptions {
   bool verify_weights = false;
   std::optional<uint64_t> fill_seed = std::nullopt;
   unsigned threads = 1;       ///< for hashing and filling
-  bool check_features = true; ///< off for tools that only look
+  std::string target = {};    ///< the one to take, of an artifact of several; empty: the best that can run
+  bool check_features = true; ///< off for tools that only look; without `target` the plainest is taken then
   uint64_t memory = 0;        ///< bytes that the process may hold; 0 = no budget
   Placement placement = {};
   bool resolve = true; ///< off: only the tables are verified, and `program` stays empty
@@ -65,5 +69,8 @@ struct ArtifactLoadOptions {
 
 /// Opens, verifies and resolves `path`. Nothing of the file is used before it was checked.
 StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options);
+
+/// load_artifact() for each of the artifact's targets: what a check of the whole file means. Nothing stays loaded.
+Status check_artifact(const std::string& path, ArtifactLoadOptions options);
 
 } // namespace cortiq::runtime

@@ -16,12 +16,15 @@ ModelInfo describe(const LoadedArtifact& artifact) {
   info.architecture = text(m.architecture());
   info.name = text(m.model_name());
   info.compiler_version = text(m.compiler_version());
-  info.target = text(m.target());
+  const ArtifactTarget& taken = artifact.targets[artifact.taken.index];
+  info.target = taken.name;
+  info.features = taken.features;
+  info.target_reason = artifact.taken.why;
+  for (const ArtifactTarget& target : artifact.targets)
+    info.targets.push_back(target.name);
   info.options = text(m.options());
   info.source_name = text(m.source_name());
   info.text_absent = text(m.text_absent());
-  for (const flatbuffers::String* feature : *m.features())
-    info.features.push_back(feature->str());
   info.exact = m.numerics() == artifact::Numerics::Exact;
   info.kv_f16 = m.kv_f16();
   info.hidden = m.hidden();
@@ -45,6 +48,7 @@ StatusOr<std::shared_ptr<const Model>> Model::load(const std::string& path, cons
   load.verify_weights = options.verify_weights;
   load.fill_seed = options.fill_seed;
   load.memory = options.memory;
+  load.target = options.target;
   load.placement = options.placement;
   if (options.verify_weights || options.fill_seed || options.placement.large_pages)
     load.threads = default_threads(read_cpu_limits());

@@ -26,6 +26,7 @@ struct LoadOptions {
   /// Bytes that weights, caches and work space of all sessions may take; 0: no limit. Experts that do not fit are read
   /// from the file as they are needed.
   uint64_t memory = 0;
+  std::string target = {};  ///< which of an artifact's targets to run; empty: the best that this machine can
   Placement placement = {}; ///< of the weights; with a budget they stay where they are mapped
 };
 
@@ -40,7 +41,9 @@ struct SessionOptions {
 /// What the manifest says, for people and for tools.
 struct ModelInfo {
   std::string architecture, name, compiler_version, target, options, source_name;
-  std::string text_absent; ///< why there is no tokenizer; may be empty
+  std::string text_absent;          ///< why there is no tokenizer; may be empty
+  std::vector<std::string> targets; ///< all that the artifact holds code for
+  std::string target_reason;        ///< why `target` was taken; empty when there is no other
   std::vector<std::string> features;
   bool exact = false;
   bool kv_f16 = false;

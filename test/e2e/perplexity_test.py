@@ -192,7 +192,7 @@ def check_refusals(tally, bench, model, artifact):
         ("a context of three tokens", "--context", artifact, text, "--context", "3"),
         ("exact of an artifact", "is an artifact", artifact, text, "--kl", "exact"),
         ("numerics of an artifact", "compiled already", artifact, text, "--numerics", "fast"),
-        ("nothing to compile", "--target", artifact, text, "--kl", artifact, "--target", "x86-64-v3"),
+        ("a target that the artifact does not hold", "it holds code for", artifact, text, "--target", "nothing"),
         ("an unknown target", "target", model, text, "--target", "nothing"),
         ("an option of another mode", "--prefill", artifact, text, "--prefill", "8"),
     ]

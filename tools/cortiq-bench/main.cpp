@@ -169,7 +169,11 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--numerics", line.numerics, "fast (default) or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
-  app.add_option("--target", line.target, "instruction set (default: native)")->group(compile);
+  app.add_option("--target", line.target,
+                 "instruction set (default: native); of an artifact: which of those that it holds is measured "
+                 "(default: the best that this machine has)")
+      ->type_name("NAME")
+      ->group(compile);
 }
 
 /// The first of `options` that was given and that `mode` would ignore.
@@ -280,7 +284,8 @@ Status run(CLI::App& app, CommandLine& line) {
   if (app.count("--fill") != 0)
     line.model.fill_seed = line.seed;
   if (!synthetic) {
-    CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring an artifact's speed", {"--numerics", "--target", "-o"}));
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring an artifact's speed", {"--numerics", "-o"}));
+    line.model.target = line.target;
     return cortiq::bench::bench_models(line.model);
   }
   CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE"}));

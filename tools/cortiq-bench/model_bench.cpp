@@ -229,6 +229,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   runtime::LoadOptions load;
   load.fill_seed = options.fill_seed;
   load.memory = options.memory;
+  load.target = options.target;
   load.placement = {options.pages == "large", options.numa == "auto"};
   const auto load_start = std::chrono::steady_clock::now();
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(file, load));
@@ -245,6 +246,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   CORTIQ_ASSIGN_OR_RETURN(const double token_bytes, bytes_a_token(options, model));
   Json out = {{"model", info.name},
               {"target", info.target},
+              {"target_reason", info.target_reason},
               {"numerics", info.exact ? "exact" : "fast"},
               {"load_ms", load_seconds * 1e3},
               {"peak_mb", peak_megabytes()}};
@@ -262,6 +264,8 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   if (pictures)
     CORTIQ_RETURN_IF_ERROR(write_pictures(options, info, runs.front()));
   std::fputs(runs.front().report.c_str(), stderr);
+  if (options.verbose && !info.target_reason.empty())
+    std::fprintf(stderr, "target %s: %s\n", info.target.c_str(), info.target_reason.c_str());
   for (const Run& run : runs)
     for (const PhaseProfile& phase : options.verbose ? run.phases : std::vector<PhaseProfile>())
       for (const std::string& line : runtime::describe(phase.profile, run.ceilings.memory.best))

@@ -18,6 +18,7 @@ struct ModelBenchOptions {
   std::vector<unsigned> threads; ///< each is measured in turn
   unsigned repeat = 3;
   std::string kv;
+  std::string target;  ///< of those that an artifact holds; empty: the best that can run
   uint64_t memory = 0; ///< bytes of the budget; 0 = none
   std::string pages = "system", numa = "auto";
   std::optional<uint64_t> fill_seed;

@@ -186,7 +186,7 @@ StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> build_module(mlir::MLIRContext& cont
 
 Status compile_kernel(const CompileOptions& options) {
   CompileSession session(options);
-  CORTIQ_ASSIGN_OR_RETURN(const compiler::Target target, session.target());
+  CORTIQ_ASSIGN_OR_RETURN(const compiler::Target target, session.only_target("--gemv"));
   CORTIQ_ASSIGN_OR_RETURN(const Problem problem, read_problem(options));
   CORTIQ_ASSIGN_OR_RETURN(const formats::MappedFile payload, formats::MappedFile::open(options.weights));
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t expected,
@@ -212,7 +212,8 @@ Status compile_kernel(const CompileOptions& options) {
   facts.sourceName = std::filesystem::path(options.weights).filename().string();
   const formats::Hash256 hash = formats::hash256(payload.bytes());
   facts.sourceHash.assign(hash.begin(), hash.end());
-  return session.write_artifact(*module, *emitter, [&](uint32_t) { return payload.bytes(); }, std::move(facts));
+  const compiler::TargetProgram program{*module, emitter.get()};
+  return session.write_artifact({&program, 1}, [&](uint32_t) { return payload.bytes(); }, std::move(facts));
 }
 
 } // namespace cortiq::tools

@@ -90,11 +90,32 @@ Status check_kernels(mlir::ModuleOp module, const std::string& model) {
   return {};
 }
 
+/// A model's program for one target, and what makes its kernels.
+struct TargetCode {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::unique_ptr<compiler::KernelEmitter> emitter;
+};
+
+/// The fused graph in `code` becomes a program, or what --emit asks to see on the way there.
+Status lower(CompileSession& session, const CompileOptions& options, const compiler::Target& target, TargetCode& code) {
+  mlir::ModuleOp module = *code.module;
+  module->setAttr(cmf::kTargetAttr, compiler::targetAttr(&session.context(), target));
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(
+      module, [&](mlir::OpPassManager& passes) { compiler::buildTargetPipeline(passes, options.numerics); }));
+  if (options.emit == EmitKind::kCmf)
+    return {};
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, compiler::buildProgramPipeline));
+  CORTIQ_ASSIGN_OR_RETURN(code.emitter, compiler::makeKernelEmitter(target.name));
+  return {};
+}
+
 } // namespace
 
 Status compile_model(const CompileOptions& options) {
   CompileSession session(options);
-  CORTIQ_ASSIGN_OR_RETURN(const compiler::Target target, session.target());
+  CORTIQ_ASSIGN_OR_RETURN(const std::vector<compiler::Target> targets, session.targets());
+  if (options.emit != EmitKind::kArtifact)
+    CORTIQ_RETURN_IF_ERROR(session.only_target("--emit").status());
   CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model,
                           compiler::loadModel(options.model, session.context(), {.maxContext = options.max_context}));
   mlir::ModuleOp module = *model.module;
@@ -104,21 +125,25 @@ Status compile_model(const CompileOptions& options) {
   CORTIQ_RETURN_IF_ERROR(check_signatures(model, options.model, options.require_key));
   session.lap("read the model");
 
-  module->setAttr(cmf::kTargetAttr, compiler::targetAttr(&session.context(), target));
-  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, [&](mlir::OpPassManager& passes) {
-    compiler::buildGraphPipeline(passes, {.target = "", .numerics = options.numerics, .task = options.task});
-  }));
-  if (options.emit == EmitKind::kCmf)
-    return session.write_ir(module);
-  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, compiler::buildProgramPipeline));
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(
+      module, [&](mlir::OpPassManager& passes) { compiler::buildFusionPipeline(passes, options.task); }));
+  // From here on a target at a time. The last one takes the module itself.
+  std::vector<TargetCode> codes;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    TargetCode& code = codes.emplace_back();
+    code.module = i + 1 < targets.size() ? mlir::OwningOpRef(module.clone()) : std::move(model.module);
+    CORTIQ_RETURN_IF_ERROR(lower(session, options, targets[i], code));
+  }
   session.lap("run the passes");
-  if (options.emit == EmitKind::kKernel)
-    return session.write_ir(module);
-
-  CORTIQ_RETURN_IF_ERROR(check_kernels(module, options.model));
-  CORTIQ_ASSIGN_OR_RETURN(auto emitter, compiler::makeKernelEmitter(target.name));
+  if (options.emit == EmitKind::kCmf || options.emit == EmitKind::kKernel)
+    return session.write_ir(*codes[0].module);
+  for (TargetCode& code : codes)
+    CORTIQ_RETURN_IF_ERROR(check_kernels(*code.module, options.model));
   if (options.emit != EmitKind::kArtifact)
-    return session.write_kernels(module, *emitter);
+    return session.write_kernels(*codes[0].module, *codes[0].emitter);
+  std::vector<compiler::TargetProgram> programs;
+  for (const TargetCode& code : codes)
+    programs.push_back({*code.module, code.emitter.get()});
 
   compiler::ArtifactFacts facts;
   facts.maxContext = options.max_context;
@@ -132,7 +157,7 @@ Status compile_model(const CompileOptions& options) {
   if (facts.embedWeights) // without them nothing in the artifact depends on what would be hashed
     facts.sourceHash = hash_of(parts);
   session.lap("hash the model");
-  Status written = session.write_artifact(module, *emitter, parts.bytes, std::move(facts));
+  Status written = session.write_artifact(programs, parts.bytes, std::move(facts));
   session.lap("generate kernels, pack weights, write");
   if (written.ok())
     session.say_done();

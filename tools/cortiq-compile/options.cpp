@@ -116,8 +116,11 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> output("o", cl::desc("File to write; text goes to the standard output without it"),
                                     cl::value_desc("FILE"), cl::location(o.output), cl::cat(main));
   cl::opt<std::string, true> target("target",
-                                    cl::desc("CPU to compile for: native, or a name that '--target help' lists"),
-                                    cl::value_desc("NAME"), cl::location(o.target), cl::init("native"), cl::cat(main));
+                                    cl::desc("CPUs to compile for: native, or names that '--target help' lists, with "
+                                             "commas between; several share the weights, and the best one that a "
+                                             "machine can run is taken when the artifact is loaded"),
+                                    cl::value_desc("NAME[,NAME...]"), cl::location(o.target), cl::init("native"),
+                                    cl::cat(main));
   cl::opt<std::string, true> numerics("numerics", cl::desc("fast: activations as int8; exact: as f32"),
                                       cl::value_desc("fast|exact"), cl::location(o.numerics), cl::init("fast"),
                                       cl::cat(main));

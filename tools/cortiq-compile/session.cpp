@@ -37,9 +37,15 @@ CompileSession::~CompileSession() {
   std::fprintf(stderr, "%9.1f ms  in all\n", total);
 }
 
-StatusOr<compiler::Target> CompileSession::target() const {
-  return options_.target == "native" ? compiler::nativeTarget(compiler::readHost())
-                                     : compiler::findTarget(options_.target);
+StatusOr<std::vector<compiler::Target>> CompileSession::targets() const {
+  return compiler::findTargets(options_.target, compiler::readHost());
+}
+
+StatusOr<compiler::Target> CompileSession::only_target(const std::string& what) const {
+  CORTIQ_ASSIGN_OR_RETURN(const std::vector<compiler::Target> all, targets());
+  if (all.size() != 1)
+    return invalid(what + " is for one target; name one with --target");
+  return all.front();
 }
 
 Status CompileSession::run_passes(mlir::ModuleOp module, const std::function<void(mlir::OpPassManager&)>& add) {
@@ -87,18 +93,17 @@ Status CompileSession::write_kernels(mlir::ModuleOp module, compiler::KernelEmit
   return write_text(text);
 }
 
-Status CompileSession::write_artifact(mlir::ModuleOp module, compiler::KernelEmitter& emitter,
+Status CompileSession::write_artifact(std::span<const compiler::TargetProgram> programs,
                                       const compiler::ModelBytes& model, compiler::ArtifactFacts facts) {
   Progress progress("packing weights");
   compiler::WriteOptions write;
   write.threads = threads_;
   // Nothing gets its name that the runtime would refuse. The artifact may be for another machine than this one.
   write.verify = [embedded = facts.embedWeights](const std::string& path) {
-    runtime::ArtifactLoadOptions load{.check_features = false, .resolve = embedded};
-    return runtime::load_artifact(path, load).status();
+    return runtime::check_artifact(path, {.check_features = false, .resolve = embedded});
   };
   write.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-  return compiler::emitArtifact(module, emitter, model, std::move(facts), options_.output, write);
+  return compiler::emitArtifact(programs, model, std::move(facts), options_.output, write);
 }
 
 void CompileSession::say_done() const {

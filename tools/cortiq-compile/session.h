@@ -25,8 +25,10 @@ public:
   mlir::MLIRContext& context() { return context_; }
   unsigned threads() const { return threads_; }
 
-  /// The target that the options name; `native` asks this machine.
-  StatusOr<compiler::Target> target() const;
+  /// The targets that the options name, the plainest first; `native` asks this machine.
+  StatusOr<std::vector<compiler::Target>> targets() const;
+  /// The same where only one will do: `what` says for what.
+  StatusOr<compiler::Target> only_target(const std::string& what) const;
 
   /// Runs the passes that `add` adds. A failure carries the first diagnostic as one sentence.
   Status run_passes(mlir::ModuleOp module, const std::function<void(mlir::OpPassManager&)>& add);
@@ -42,7 +44,7 @@ public:
   /// Writes the text of --emit=vec and --emit=asm.
   Status write_kernels(mlir::ModuleOp module, compiler::KernelEmitter& emitter);
   /// Writes the artifact.
-  Status write_artifact(mlir::ModuleOp module, compiler::KernelEmitter& emitter, const compiler::ModelBytes& model,
+  Status write_artifact(std::span<const compiler::TargetProgram> programs, const compiler::ModelBytes& model,
                         compiler::ArtifactFacts facts);
 
 private:

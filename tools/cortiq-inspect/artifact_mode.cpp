@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "formats/codec/codec.h"
@@ -15,6 +16,7 @@ namespace cortiq::inspect {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using runtime::ArtifactTarget;
 using runtime::LoadedArtifact;
 
 constexpr const char* kSectionNames[] = {"code", "manifest", "program", "tokenizer", "provenance", "weights"};
@@ -90,10 +92,41 @@ Json weights_json(const artifact::Manifest& manifest) {
   return out;
 }
 
-Json kernels_json(const artifact::Program& program) {
+Json kernels_json(const std::vector<ArtifactTarget>& targets) {
   Json out = Json::array();
-  for (const artifact::Kernel* k : *program.kernels())
-    out.push_back({{"name", k->name()->str()}, {"offset", k->offset()}, {"bytes", k->bytes()}});
+  for (const ArtifactTarget& target : targets)
+    if (const auto program = runtime::read_program(target); program.ok())
+      for (const artifact::Kernel* k : *(*program)->kernels())
+        out.push_back(
+            {{"name", k->name()->str()}, {"target", target.name}, {"offset", k->offset()}, {"bytes", k->bytes()}});
+  return out;
+}
+
+/// What each target brings: places of code that an earlier one has already are told apart, for they are stored once.
+StatusOr<Json> targets_json(const LoadedArtifact& artifact) {
+  Json out = Json::array();
+  std::set<uint64_t> places;
+  const runtime::TargetMachine machine = runtime::this_machine();
+  const auto chosen = runtime::choose_target(artifact.targets, "", machine);
+  for (size_t i = 0; i < artifact.targets.size(); ++i) {
+    const ArtifactTarget& target = artifact.targets[i];
+    CORTIQ_ASSIGN_OR_RETURN(const artifact::Program* program, runtime::read_program(target));
+    uint64_t code = 0, shared = 0;
+    for (const artifact::Kernel* kernel : *program->kernels())
+      (places.insert(kernel->offset()).second ? code : shared) += kernel->bytes();
+    const Status runs = runtime::can_run(target, machine);
+    out.push_back({{"name", target.name},
+                   {"features", target.features},
+                   {"runnable", runs.ok()},
+                   {"because", runs.message()},
+                   {"taken", chosen.ok() && chosen->index == i},
+                   {"kernels", program->kernels()->size()},
+                   {"code_bytes", code},
+                   {"shared_code_bytes", shared},
+                   {"program_bytes", target.program.size()},
+                   {"stages", program->stages()->size()},
+                   {"arena_bytes_per_token", program->arena_bytes_per_token()}});
+  }
   return out;
 }
 
@@ -109,6 +142,22 @@ std::string plain(const Json& value) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+void print_target(const Json& target) {
+  auto number = [&](const char* key) { return target[key].get<unsigned long long>(); };
+  const std::string runs = !target["runnable"].get<bool>() ? "not here: " + plain(target["because"])
+                           : target["taken"].get<bool>()   ? "taken here"
+                                                           : "runs here";
+  std::printf("  %-16s %s\n", plain(target["name"]).c_str(), runs.c_str());
+  std::printf("  %-16s %llu kernels of %llu bytes, %llu more in common with those above; program of %llu bytes, %llu "
+              "stages, %llu bytes of arena a token\n",
+              "", number("kernels"), number("code_bytes"), number("shared_code_bytes"), number("program_bytes"),
+              number("stages"), number("arena_bytes_per_token"));
+  std::string features;
+  for (const Json& feature : target["features"])
+    features += " " + plain(feature);
+  std::printf("  %-16s needs%s\n", "", features.empty() ? " nothing" : features.c_str());
+}
+
 void print_text(const std::string& path, const Json& all, const std::vector<Capability>& runnable) {
   std::printf("%s: artifact schema %u, %llu bytes\n\nrunnable\n", formats::quote(path).c_str(),
               formats::kArtifactSchemaVersion, all["bytes"].get<unsigned long long>());
@@ -121,8 +170,9 @@ void print_text(const std::string& path, const Json& all, const std::vector<Capa
   for (const auto& [key, value] : all["sections"].items())
     std::printf("  %-16s %12llu bytes at %llu\n", key.c_str(), value["bytes"].get<unsigned long long>(),
                 value["offset"].get<unsigned long long>());
-  std::printf("\nprogram\n  %llu stages, %llu bytes of arena a token\n", all["stages"].get<unsigned long long>(),
-              all["arena_bytes_per_token"].get<unsigned long long>());
+  std::printf("\ntargets\n");
+  for (const Json& target : all["targets"])
+    print_target(target);
   std::printf("\nkernels\n");
   for (const Json& kernel : all["kernels"])
     std::printf("  %-56s %8llu bytes at %llu\n", plain(kernel["name"]).c_str(),
@@ -141,11 +191,28 @@ bool is_artifact(const std::string& path) {
   return kind.ok() && *kind == formats::FileKind::kArtifact;
 }
 
-Status list_artifact(const std::string& path, bool json) {
+StatusOr<std::vector<ArtifactTarget>> shown_targets(const LoadedArtifact& artifact, std::string_view target) {
+  std::vector<ArtifactTarget> out;
+  for (const ArtifactTarget& held : artifact.targets)
+    if (target.empty() || held.name == target)
+      out.push_back(held);
+  if (out.empty())
+    return invalid("it holds code for " + runtime::name_targets(artifact.targets) + ", not for " +
+                   formats::quote(target));
+  return out;
+}
+
+Status list_artifact(const std::string& path, std::string_view target, bool json) {
   runtime::ArtifactLoadOptions options;
   options.check_features = false;
   options.resolve = false;
   CORTIQ_ASSIGN_OR_RETURN(const auto artifact, runtime::load_artifact(path, options));
+  const auto shown = shown_targets(*artifact, target);
+  if (!shown.ok())
+    return shown.status().with_prefix(formats::quote(path));
+  StatusOr<Json> targets = targets_json(*artifact);
+  if (!targets.ok())
+    return targets.status().with_prefix(formats::quote(path));
   const std::vector<Capability> runnable = capabilities_of_artifact(path);
   const Json all = {{"format", "artifact"},
                     {"runnable", capabilities_json(runnable)},
@@ -153,9 +220,10 @@ Status list_artifact(const std::string& path, bool json) {
                     {"bytes", artifact->file.header().file_bytes},
                     {"manifest", manifest_json(*artifact->manifest)},
                     {"sections", sections_json(*artifact)},
+                    {"targets", *std::move(targets)},
                     {"stages", artifact->program_table->stages()->size()},
                     {"arena_bytes_per_token", artifact->program_table->arena_bytes_per_token()},
-                    {"kernels", kernels_json(*artifact->program_table)},
+                    {"kernels", kernels_json(*shown)},
                     {"weights", weights_json(*artifact->manifest)}};
   if (json)
     std::printf("%s\n", dump(all, 1).c_str());
@@ -173,7 +241,7 @@ Status verify_artifact(const std::string& path) {
   options.verify_weights = true;
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   options.resolve = tables->manifest->weights_embedded(); // without weights there is no more to check
-  CORTIQ_RETURN_IF_ERROR(runtime::load_artifact(path, options).status());
+  CORTIQ_RETURN_IF_ERROR(runtime::check_artifact(path, options));
   std::printf("%s: sound, all stored hashes match (%zu weights)\n", formats::quote(path).c_str(), weights);
   return {};
 }

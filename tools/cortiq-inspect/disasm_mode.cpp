@@ -11,6 +11,7 @@
 #include "formats/codec/codec.h"
 #include "formats/quote.h"
 #include "runtime/loader/load.h"
+#include "tools/cortiq-inspect/artifact_mode.h"
 #include "tools/cortiq-inspect/modes.h"
 
 extern char** environ;
@@ -18,15 +19,20 @@ extern char** environ;
 namespace cortiq::inspect {
 namespace {
 
-/// Runs objdump on one symbol and returns what it printed.
-StatusOr<std::string> disassemble(const std::string& path, const std::string& symbol) {
+/// Runs objdump on one kernel and returns what it printed. Kernels are told by their place, for one place may have
+/// several names.
+StatusOr<std::string> disassemble(const std::string& path, const artifact::Kernel& kernel) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     return io_error(std::string("cannot make a pipe: ") + std::strerror(errno));
-  std::string flag = "--disassemble=" + symbol, file = path;
+  std::string start = "--start-address=" + std::to_string(kernel.offset());
+  std::string stop = "--stop-address=" + std::to_string(kernel.offset() + kernel.bytes());
+  std::string file = path;
   char* argv[] = {const_cast<char*>("objdump"),
                   const_cast<char*>("--no-show-raw-insn"),
-                  flag.data(),
+                  const_cast<char*>("-d"),
+                  start.data(),
+                  stop.data(),
                   const_cast<char*>("--"),
                   file.data(),
                   nullptr};
@@ -48,7 +54,7 @@ StatusOr<std::string> disassemble(const std::string& path, const std::string& sy
   waitpid(child, &status, 0);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     return unsupported("objdump failed on " + formats::quote(path));
-  const size_t begin = out.find("<" + symbol + ">:");
+  const size_t begin = out.find(">:\n");
   const size_t line = begin == std::string::npos ? begin : out.rfind('\n', begin);
   return line == std::string::npos ? out : out.substr(line + 1);
 }
@@ -72,19 +78,24 @@ Status run(const Arguments& arguments) {
   CORTIQ_ASSIGN_OR_RETURN(const auto artifact, runtime::load_artifact(arguments.file, options));
   const std::string_view wanted = arguments.get("kernel");
   bool found = false;
-  for (const artifact::Kernel* kernel : *artifact->program_table->kernels()) {
-    const std::string name = kernel->name()->str();
-    if (!wanted.empty() && wanted != name)
-      continue;
-    found = true;
-    CORTIQ_ASSIGN_OR_RETURN(const std::string code, disassemble(arguments.file, name));
-    print_spec(*kernel);
-    std::printf("%s\n", code.c_str());
+  const auto targets = shown_targets(*artifact, arguments.get("target"));
+  if (!targets.ok())
+    return targets.status().with_prefix(formats::quote(arguments.file));
+  for (const runtime::ArtifactTarget& target : *targets) {
+    CORTIQ_ASSIGN_OR_RETURN(const artifact::Program* program, runtime::read_program(target));
+    for (const artifact::Kernel* kernel : *program->kernels()) {
+      if (!wanted.empty() && wanted != kernel->name()->string_view())
+        continue;
+      found = true;
+      CORTIQ_ASSIGN_OR_RETURN(const std::string code, disassemble(arguments.file, *kernel));
+      print_spec(*kernel);
+      std::printf("%s\n", code.c_str());
+    }
   }
   return found ? Status() : invalid(formats::quote(arguments.file) + " has no kernel " + formats::quote(wanted));
 }
 
-constexpr Option kOptions[] = {{"--kernel", "NAME", "only this kernel"}};
+constexpr Option kOptions[] = {{"--kernel", "NAME", "only this kernel"}, kTarget};
 
 } // namespace
 

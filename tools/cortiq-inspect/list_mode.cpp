@@ -126,7 +126,10 @@ void print_json(const Listing& listing, const std::vector<Tensor>& tensors) {
 
 Status run(const Arguments& arguments) {
   if (is_artifact(arguments.file))
-    return list_artifact(arguments.file, arguments.has("json"));
+    return list_artifact(arguments.file, arguments.get("target"), arguments.has("json"));
+  if (arguments.has("target"))
+    return invalid("--target picks one of the targets of an artifact, and " + formats::quote(arguments.file) +
+                   " is a model");
   CORTIQ_ASSIGN_OR_RETURN(const ModelFile model, open_model_file(arguments.file));
   const auto* cmf = std::get_if<formats::CmfFile>(&model);
   Listing listing = cmf != nullptr ? list_cmf(*cmf) : list_gguf(std::get<formats::GgufFile>(model));
@@ -138,7 +141,7 @@ Status run(const Arguments& arguments) {
   return {};
 }
 
-constexpr Option kOptions[] = {kJson};
+constexpr Option kOptions[] = {kJson, kTarget};
 
 } // namespace
 

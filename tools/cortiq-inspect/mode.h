@@ -21,6 +21,7 @@ struct Option {
 };
 
 inline constexpr Option kJson = {"--json", nullptr, "print JSON instead of text"};
+inline constexpr Option kTarget = {"--target", "NAME", "of an artifact of several targets: only this one's kernels"};
 inline constexpr Option kOutput = {"-o,--output", "OUT", "file to write", true};
 
 /// The command line of one run, already held against the mode's options.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "formats/artifact/target_needs.h"
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 #include "runtime/cli/compiler_process.h"
@@ -15,22 +16,12 @@
 namespace cortiq::tools {
 namespace {
 
-/// What a target needs beside the base of every x86-64 kernel.
-struct TargetRow {
-  const char* name;
-  std::vector<std::string> features;
-};
-
 void print_targets(const runtime::CpuState& cpu) {
-  const TargetRow rows[] = {
-      {"x86-64-v3", {"avx2", "fma", "f16c", "bmi1", "bmi2", "movbe"}},
-      {"avxvnni", {"avx2", "fma", "f16c", "avx_vnni"}},
-      {"avx512vnni", {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"}},
-      {"amx", {"avx512f", "amx_tile", "amx_int8"}},
-  };
-  for (const TargetRow& row : rows) {
-    const Status status = runtime::check_features(row.features, cpu);
-    std::printf("target %-11s %s\n", row.name, status.ok() ? "usable" : ("no: " + status.message()).c_str());
+  for (const formats::TargetNeeds& row : formats::target_needs()) {
+    const std::vector<std::string> features(row.features.begin(), row.features.end());
+    const Status status = runtime::check_features(features, cpu);
+    std::printf("target %-11s %s\n", std::string(row.name).c_str(),
+                status.ok() ? "usable" : ("no: " + status.message()).c_str());
   }
 }
 
@@ -60,9 +51,11 @@ Status examine(const runtime::cli::RunOptions& options) {
   }
   runtime::LoadOptions load;
   load.verify_weights = options.verify;
+  load.target = options.target;
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(options.file, load));
-  std::printf("file         %s runs here: %s for %s, %.1f MB of weights%s\n", formats::quote(options.file).c_str(),
-              model->info().architecture.c_str(), model->info().target.c_str(),
+  const std::string why = model->info().target_reason.empty() ? "" : " (" + model->info().target_reason + ")";
+  std::printf("file         %s runs here: %s for %s%s, %.1f MB of weights%s\n", formats::quote(options.file).c_str(),
+              model->info().architecture.c_str(), model->info().target.c_str(), why.c_str(),
               static_cast<double>(model->info().weight_bytes) * 1e-6, options.verify ? ", every hash right" : "");
   return {};
 }

@@ -49,16 +49,17 @@ Status interpret(const RunOptions& options, cortiq::formats::FileKind kind, int 
   return cortiq::runtime::cli::become(compiler, interpreter_arguments(argc, argv));
 }
 
-Status run(const RunOptions& options, int argc, char** argv) {
+Status run(RunOptions& options, int argc, char** argv) {
   if (options.doctor)
     return cortiq::tools::run_doctor(options);
   CORTIQ_ASSIGN_OR_RETURN(const cortiq::formats::FileKind kind, cortiq::formats::detect_file_kind(options.file));
   if (options.backend == "reference")
     return interpret(options, kind, argc, argv);
-  if (kind == cortiq::formats::FileKind::kArtifact && !(options.numerics.empty() && options.target.empty()))
-    return cortiq::invalid("--numerics and --target say how to compile a model, and " +
-                           cortiq::formats::quote(options.file) +
-                           " is compiled already; leave them out, or compile the model again with them");
+  if (kind == cortiq::formats::FileKind::kArtifact && !options.numerics.empty())
+    return cortiq::invalid("--numerics says how to compile a model, and " + cortiq::formats::quote(options.file) +
+                           " is compiled already; leave it out, or compile the model again with it");
+  if (kind == cortiq::formats::FileKind::kArtifact)
+    options.artifact_target = options.target;
   if (kind == cortiq::formats::FileKind::kArtifact && !options.require_key.empty())
     return cortiq::unsupported(cortiq::formats::quote(options.file) +
                                ": signatures of artifacts are not checked by this version; give the model with "
