@@ -265,7 +265,7 @@ def main():
     make_templates(inside("template"))
     os.makedirs(inside("artifact"), exist_ok=True)
     if args.artifact_seed:
-        subprocess.run([args.artifact_seed, inside("artifact", "tiny"), inside("tokenizer", "bpe"), inside("tokenizer", "section")], check=True)
+        subprocess.run([args.artifact_seed, inside("artifact", "tiny"), inside("artifact", "targets"), inside("tokenizer", "bpe"), inside("tokenizer", "section")], check=True)
     return 0
 
 

@@ -25,10 +25,13 @@ using ::testing::HasSubstr;
 
 constexpr int kFlips = 2000;
 
-class Damage : public ::testing::Test {
+/// With and without a second target.
+class Damage : public ::testing::TestWithParam<bool> {
 protected:
   void SetUp() override {
     test::TinyModel tiny;
+    if (GetParam())
+      tiny.targets = {"plain", "better"};
     ASSERT_TRUE(tiny.write(folder_.file("whole.cqa")).ok());
     std::ifstream file(folder_.file("whole.cqa"), std::ios::binary);
     whole_ = {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -85,14 +88,14 @@ protected:
   volatile float kept_ = 0;
 };
 
-TEST_F(Damage, WholeFileRuns) {
+TEST_P(Damage, WholeFileRuns) {
   const Status status = load(whole_);
   EXPECT_TRUE(status.ok()) << status.message();
   rehash(whole_);
   EXPECT_TRUE(load(whole_).ok());
 }
 
-TEST_F(Damage, AnyFlippedByteBeforeTheWeightsIsRefused) {
+TEST_P(Damage, AnyFlippedByteBeforeTheWeightsIsRefused) {
   std::mt19937_64 random(1);
   const uint64_t end = section(ArtifactSection::kWeights).offset;
   for (int i = 0; i < kFlips; ++i) {
@@ -105,7 +108,7 @@ TEST_F(Damage, AnyFlippedByteBeforeTheWeightsIsRefused) {
   }
 }
 
-TEST_F(Damage, FlippedBytesWithRightHashesAreRefusedOrRunUnharmed) {
+TEST_P(Damage, FlippedBytesWithRightHashesAreRefusedOrRunUnharmed) {
   std::mt19937_64 random(2);
   const formats::ArtifactExtent places[] = {{0, formats::kHeaderOffset + sizeof(ArtifactHeader)},
                                             section(ArtifactSection::kManifest),
@@ -126,7 +129,7 @@ TEST_F(Damage, FlippedBytesWithRightHashesAreRefusedOrRunUnharmed) {
   EXPECT_GT(refused, kFlips / 4);
 }
 
-TEST_F(Damage, EveryTruncationIsRefused) {
+TEST_P(Damage, EveryTruncationIsRefused) {
   std::mt19937_64 random(3);
   for (int i = 0; i < 200; ++i) {
     std::vector<uint8_t> bytes = whole_;
@@ -140,7 +143,7 @@ TEST_F(Damage, EveryTruncationIsRefused) {
   EXPECT_THAT(load(longer).message(), HasSubstr("extended"));
 }
 
-TEST_F(Damage, ForeignMachineSchemaAndFeaturesAreNamed) {
+TEST_P(Damage, ForeignMachineSchemaAndFeaturesAreNamed) {
   std::vector<uint8_t> bytes = whole_;
   const uint32_t machine = EM_AARCH64, version = 99;
   std::memcpy(bytes.data() + formats::kHeaderOffset + offsetof(ArtifactHeader, machine), &machine, 4);
@@ -165,7 +168,7 @@ void run_and_cut(const std::string& path, uint64_t size) {
   std::exit((*session)->forward(tokens, true).ok() ? 4 : 3);
 }
 
-TEST_F(DamageDeathTest, AFileCutWhileItRunsEndsWithASentence) {
+TEST_P(DamageDeathTest, AFileCutWhileItRunsEndsWithASentence) {
   for (const auto place : {ArtifactSection::kWeights, ArtifactSection::kCode}) {
     const std::string path = folder_.file(place == ArtifactSection::kCode ? "code.cqa" : "weights.cqa");
     std::filesystem::copy_file(folder_.file("whole.cqa"), path);
@@ -173,6 +176,9 @@ TEST_F(DamageDeathTest, AFileCutWhileItRunsEndsWithASentence) {
                 "^a-tool: '.*.cqa' became shorter[^\n]*\n$");
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Targets, Damage, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Targets, DamageDeathTest, ::testing::Bool());
 
 TEST(Missing, FeaturesAreNamedWithTheRemedy) {
   test::TemporaryFolder folder;

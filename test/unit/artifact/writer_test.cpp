@@ -169,6 +169,26 @@ TEST(Writer, FailuresLeaveNothing) {
   EXPECT_EQ(entries(folder.path()), 0u);
 }
 
+TEST(Writer, KernelsOfEqualBytesAreStoredOnce) {
+  ArtifactContents contents = large_contents();
+  contents.kernels.push_back({"same_as_first", contents.kernels[0].code});
+  const auto placement = placeKernels(contents.kernels);
+  ASSERT_TRUE(placement.ok());
+  EXPECT_EQ(placement->kernels[2].offset, placement->kernels[0].offset);
+  test::TemporaryFolder folder;
+  ASSERT_TRUE(writeArtifact(folder.file("a.cqa"), std::move(contents)).ok());
+  const auto readelf = output_of("readelf -aW " + folder.file("a.cqa"));
+  if (!readelf)
+    GTEST_SKIP() << "readelf is not installed";
+  EXPECT_THAT(*readelf,
+              AllOf(ContainsRegex("FUNC    WEAK   DEFAULT    [0-9]+ same_as_first"),
+                    ContainsRegex("FUNC    GLOBAL DEFAULT    [0-9]+ first_kernel"), Not(HasSubstr("arning"))));
+  void* library = dlopen(folder.file("a.cqa").c_str(), RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  EXPECT_EQ(dlsym(library, "same_as_first"), dlsym(library, "first_kernel"));
+  dlclose(library);
+}
+
 TEST(Writer, ReplacesAnOldFileOnlyWhenDone) {
   test::TemporaryFolder folder;
   std::ofstream(folder.file("a")) << "old";

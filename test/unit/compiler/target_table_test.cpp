@@ -56,6 +56,30 @@ TEST(TargetTable, NativeIsTheLastThatTheHostCanRun) {
   }
 }
 
+/// The names that a list stands for, or the refusal.
+std::string listed(std::string_view words) {
+  const Target& best = targetTable().back();
+  const auto targets = findTargets(words, Host{.features = strings(best.features)});
+  if (!targets.ok())
+    return targets.status().message();
+  std::string out;
+  for (const Target& target : *targets)
+    out += (out.empty() ? "" : " ") + std::string(target.name);
+  return out;
+}
+
+TEST(TargetTable, ListsAreSortedAndWithoutRepetition) {
+  const std::string best(targetTable().back().name);
+  EXPECT_EQ(listed("native"), best);
+  EXPECT_EQ(listed("avx512vnni,x86-64-v3,avxvnni"), "x86-64-v3 avxvnni avx512vnni");
+  EXPECT_EQ(listed("native,x86-64-v3"), "x86-64-v3 " + best);
+  EXPECT_THAT(listed("avxvnni,x86-64-v3,avxvnni"), HasSubstr("names 'avxvnni' twice;"));
+  EXPECT_THAT(listed("native," + best), HasSubstr("for native is it here"));
+  EXPECT_THAT(listed("x86-64-v3,,avxvnni"), HasSubstr("no target ''"));
+  EXPECT_THAT(listed("x86-64-v3,"), HasSubstr("no target ''"));
+  EXPECT_THAT(listed(""), HasSubstr("no target ''"));
+}
+
 TEST(TargetTable, NativeNamesWhatAHostLacks) {
   auto native = nativeTarget(Host{.features = {"avx", "avx2", "bmi2", "f16c"}});
   ASSERT_FALSE(native.ok());

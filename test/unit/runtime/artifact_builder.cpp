@@ -148,7 +148,21 @@ compiler::ArtifactContents ArtifactBuilder::contents() {
   out.program = compiler::serializeProgram(program);
   manifest.architecture = "test";
   manifest.compiler_version = "0";
-  manifest.target = "x86-64";
+  manifest.target = targets.empty() ? "x86-64" : targets[0];
+  manifest.targets.clear();
+  const std::vector<uint8_t> one = out.program;
+  for (const std::string& name : targets) {
+    auto row = std::make_unique<artifact::TargetT>();
+    row->name = name;
+    row->features = manifest.features;
+    if (!manifest.targets.empty()) {
+      out.program.resize((out.program.size() + 63) / 64 * 64);
+      row->program_offset = out.program.size();
+      out.program.insert(out.program.end(), one.begin(), one.end());
+    }
+    row->program_bytes = one.size();
+    manifest.targets.push_back(std::move(row));
+  }
   manifest.max_batch = static_cast<uint32_t>(max_batch_);
   manifest.weights_embedded = embed_weights;
   out.manifest = manifest;

@@ -49,6 +49,8 @@ public:
   artifact::ProgramT program;
   artifact::ManifestT manifest;
   bool embed_weights = true;
+  /// Names of targets that all run `program`; not needed for an artifact of one.
+  std::vector<std::string> targets;
 
 private:
   std::vector<uint32_t> kernels(uint32_t rows, uint64_t k, bool bias, bool residual);

@@ -354,6 +354,7 @@ Status TinyModel::write(const std::string& path, std::span<const TinyModel> skil
   build(builder);
   if (!skills.empty())
     add_skills(builder, skills);
+  builder.targets = targets;
   return builder.write(path);
 }
 

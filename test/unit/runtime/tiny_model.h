@@ -35,6 +35,8 @@ struct TinyModel {
   /// Logits of every position, [tokens x kVocab].
   std::vector<double> reference(std::span<const uint32_t> tokens) const;
 
+  std::vector<std::string> targets; ///< of the artifact, where it is to hold several
+
 private:
   std::vector<float>& make(const std::string& name, uint64_t count, float scale, float center = 0);
   std::vector<double> product(const std::string& name, uint64_t rows, const std::vector<double>& x) const;
