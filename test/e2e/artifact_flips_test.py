@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Flips single bytes of a tiny artifact's header and program: each is refused in one sentence, or changes nothing.
+"""Flips single bytes of header and programs of a tiny artifact of two targets: each is refused in one sentence, or changes nothing.
 
 Runs the sanitized cortiq-run where CORTIQ_ASAN_BIN names a folder that has it, so that a read past an end does not go unseen.
 """
@@ -21,7 +21,7 @@ def artifact(args, scratch):
     models = harness.tiny_models()
     case = next(c for c in models.CASES if c.name == "qwen3-mixed.cmf")
     path = scratch.path("tiny.cqa")
-    result = harness.run([os.path.join(args.bin, "cortiq-compile"), models.write(case, scratch.folder), "-o", path])
+    result = harness.run([os.path.join(args.bin, "cortiq-compile"), models.write(case, scratch.folder), "-o", path, "--target=x86-64-v3,avx512vnni"])
     if harness.why_not_success(result):
         sys.exit(f"compiling the tiny model failed: {harness.first_line(result)}")
     return path

@@ -163,7 +163,9 @@ Status check(const QualityBenchOptions& options) {
   if (compiled && options.reference == kExactReference)
     return invalid("--kl exact compiles the model once more, and " + formats::quote(options.file) +
                    " is an artifact; give the model, or name a reference");
-  return {};
+  // A reference that is not there is told before anything is compiled.
+  return options.reference.empty() || options.reference == kExactReference ? Status()
+                                                                           : is_artifact(options.reference).status();
 }
 
 } // namespace
