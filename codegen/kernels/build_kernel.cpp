@@ -139,11 +139,13 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   if (on_tiles(f.spec)) {
     TileCore core(c, args, scratch);
     core.begin_call();
+    c.ahead = ahead;
+    core.decode(own[0], group_bytes);
+    core.multiply();
+    own.push_back(core.first_sums());
     over_outputs(f, args, own, [&](const Output& output, const std::vector<Value>& in) {
-      c.ahead = ahead;
-      decoder->begin_group({in[0], 0}, {scratch, 0}, c.vectors);
-      core.run({in[0], 0}, output);
-      return std::vector<Value>{e.offset(in[0], group_bytes)};
+      core.epilogue({in[0], 0}, in[1], output);
+      return std::vector<Value>{e.offset(in[0], group_bytes), core.next_sums(in[1])};
     });
     core.end_call();
     return;

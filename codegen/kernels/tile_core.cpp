@@ -1,20 +1,24 @@
 // The core of the `fast` arm on tile registers.
 //
-// Data: the q8a records of all tokens, one behind the other (kernel_abi.h). A row group's weights are decoded once a
-// call into a panel in scratch, a group of 32 weights after the other, each as
+// Data: the q8a records of all tokens, one behind the other (kernel_abi.h). Up to four row groups' weights are decoded
+// once a call, each into a panel in scratch, a group of 32 weights after the other, as
 //   int8 levels[8][16][4]   weights 4s..4s+3 of row r, zero point taken off: what a tile wants as its right side
 //   f32  scale[spans][16], minimum[spans][16]   where the codec has them
-// Tile roles, two sets and four results in turn, so that loads, products and stores overlap:
+// A block is two tiles of 16 tokens times two row groups, so that each tile that is loaded serves two products: two
+// threads of a core share its tile unit, and loads beside products are what then takes most time. Tile roles:
 //   0..3 products   16 tokens x 16 rows, i32
-//   4, 5 codes      16 tokens x the bytes of a span
-//   6, 7 levels     the span's fours of weights x 16 rows
+//   4, 5 codes      16 tokens x the bytes of a span, of two tiles of tokens
+//   6, 7 levels     the span's fours of weights x 16 rows, of two row groups
 // Register roles: acc[t] f32 sums of 16 tokens; the span's scale and minimum. Pseudocode:
-//   for each chunk of the panel that stays in the first-level cache, for each 16 tokens:
-//     acc = sums;  for each span: products = codes * levels, stored;
-//       acc[t] = fma(f32(products[t]) * x_scale[t], scale, acc[t]);  acc[t] = fma(x_msum[t], minimum, acc[t])
-//     sums = acc
+//   for each chunk of K whose panels stay in the first-level cache, for each 32 tokens, for each two row groups:
+//     for each four spans of the chunk:
+//       for each span: products[2][2] = codes[2] * levels[2], stored
+//       for each of the block's four parts: acc = sums; for each span:
+//         acc[t] = fma(f32(products[t]) * x_scale[t], scale, acc[t]);  acc[t] = fma(x_msum[t], minimum, acc[t])
+//       sums = acc
 //   for each token: out = sums [* row scale] [+ bias] [+ residual]
-// Integer sums are exact and the float steps those of fast_core.cpp, so both cores agree bit for bit.
+// Where tokens or row groups fill no whole block the rest of it is computed and left. Integer sums are exact and the
+// float steps those of fast_core.cpp, so both cores agree bit for bit.
 
 #include "codegen/kernels/tile_core.h"
 
@@ -28,11 +32,17 @@ using formats::KernelArgs;
 constexpr unsigned kGroup = 32;       // activations that share a scale
 constexpr int64_t kVector = 64;       // bytes of 16 lanes
 constexpr int64_t kLevelBytes = 512;  // of a group in the panel
-constexpr uint64_t kChunkGroups = 32; // groups of a chunk: 16 to 32 KiB
-constexpr unsigned kSpansAtOnce = 4;  // a product tile each
-constexpr unsigned kAhead = 2;        // spans whose products are under way while one is added
+constexpr uint64_t kChunkGroups = 16; // groups of a chunk: 18 to 24 KiB of two panels
+constexpr unsigned kSpansAtOnce = 4;  // whose products are stored before they are added
+constexpr unsigned kCells = 4;        // products of a span
 constexpr int64_t kProductBytes = kTileTokens * kVector;
-constexpr unsigned kCodeTiles = 4, kLevelTiles = 6; // first of two
+constexpr unsigned kCodeTiles = 4, kLevelTiles = 6;          // first of two
+constexpr int64_t kTokens = 2 * kTileTokens, kRowGroups = 2; // of a block
+
+/// Where a cell's products with span number `number` of several stand.
+int64_t slot(unsigned tile, unsigned rows, unsigned number) {
+  return int64_t((tile * 2 + rows) * kSpansAtOnce + number) * kProductBytes;
+}
 
 } // namespace
 
@@ -40,15 +50,18 @@ TileCore::TileCore(CoreContext& c, Value args, Value scratch)
     : c_(c), e_(c.e), g_(c.geometry), act_(formats::q8_act_layout(c.spec.k)), stride_(int64_t(act_.bytes)),
       span_(g_.row_scale ? kGroup : g_.span), spans_(kGroup / span_),
       panel_bytes_(kLevelBytes + (g_.row_scale ? 0 : kVector * spans_ * (g_.has_min ? 2 : 1))),
+      panel_stride_(int64_t(act_.groups) * panel_bytes_),
+      sums_bytes_(int64_t(formats::tile_kernel_tokens(c.spec.tokens)) * kVector),
+      groups_(e_.load_index(args, offsetof(KernelArgs, groups))),
       tokens_(e_.load_index(args, offsetof(KernelArgs, tokens))),
-      out_stride_(e_.load_index(args, offsetof(KernelArgs, out_stride))) {
+      out_stride_(e_.load_index(args, offsetof(KernelArgs, out_stride))), scratch_(scratch) {
   if (c.spec.residual)
     residual_stride_ = e_.load_index(args, offsetof(KernelArgs, residual_stride));
-  static_assert(Decoder::kLadderBytes + kSpansAtOnce * kProductBytes <= formats::kKernelScratchBytes);
-  products_ = e_.offset(scratch, Decoder::kLadderBytes);
-  sums_ = e_.offset(scratch, int64_t(formats::kKernelScratchBytes));
-  const int64_t tokens = (c.spec.tokens + kTileTokens - 1) / kTileTokens * kTileTokens;
-  panel_ = e_.offset(sums_, tokens * kVector);
+  constexpr int64_t kProducts = Decoder::kLadderBytes, kSums = kProducts + kCells * kSpansAtOnce * kProductBytes;
+  static_assert(kSums <= int64_t(formats::kTileKernelFixedBytes) && kTokens <= formats::kTileKernelTokens);
+  products_ = e_.offset(scratch, kProducts);
+  sums_ = e_.offset(scratch, kSums);
+  panel_ = e_.offset(sums_, formats::kTileKernelGroups * sums_bytes_);
 }
 
 void TileCore::begin_call() {
@@ -64,25 +77,39 @@ void TileCore::end_call() {
   e_.tile_release();
 }
 
-void TileCore::run(Address group, const Output& output) {
-  decode(group);
-  clear_sums();
-  multiply();
-  epilogue(group, output);
-}
-
 //--- weights ----------------------------------------------------------------------------------------------------------
 
-void TileCore::decode(Address group) {
-  k_loop(c_, group, 4 * (g_.block / kGroup), {}, [&](const RecordPlace& place, std::vector<Value>) {
-    decode_record(place);
+void TileCore::decode(Value weights, int64_t group_bytes) {
+  e_.loop(e_.index(0), groups_, 1, {weights, panel_}, [&](Value, const std::vector<Value>& in) {
+    const Address group{in[0], 0};
+    c_.decoder.begin_group(group, {scratch_, 0}, c_.vectors);
+    k_loop(c_, group, 4 * (g_.block / kGroup), {}, [&](const RecordPlace& place, std::vector<Value>) {
+      decode_record(place, in[1]);
+      return std::vector<Value>();
+    });
+    return std::vector<Value>{e_.offset(in[0], group_bytes), e_.offset(in[1], panel_stride_)};
+  });
+  // The panel behind the last one may be the second of a block. Any levels will do there, but not any floats.
+  if (!g_.row_scale)
+    e_.loop(groups_, e_.index(formats::kTileKernelGroups), formats::kTileKernelGroups, {},
+            [&](Value group, const std::vector<Value>&) {
+              clear_scales(e_.offset(panel_, group, panel_stride_));
+              return std::vector<Value>();
+            });
+}
+
+void TileCore::clear_scales(Value panel) {
+  e_.loop(e_.index(0), e_.index(int64_t(act_.groups)), 1, {}, [&](Value group, const std::vector<Value>&) {
+    Value at = e_.offset(panel, group, panel_bytes_);
+    for (int64_t disp = kLevelBytes; disp < panel_bytes_; disp += kVector)
+      e_.store(e_.splat_f32(0), {at, disp});
     return std::vector<Value>();
   });
 }
 
-void TileCore::decode_record(const RecordPlace& place) {
+void TileCore::decode_record(const RecordPlace& place, Value panels) {
   // The counter advances by 4 a group.
-  Value panel = place.index ? e_.offset(panel_, place.index, panel_bytes_ / 4) : panel_;
+  Value panel = place.index ? e_.offset(panels, place.index, panel_bytes_ / 4) : panels;
   const int64_t first = place.static_index / 4 * panel_bytes_;
   const unsigned steps = unsigned((place.weights + 3) / 4), spans = unsigned((place.weights + span_ - 1) / span_);
   auto at = [&](unsigned span) { return Address{panel, first + span / spans_ * panel_bytes_}; };
@@ -112,10 +139,15 @@ void TileCore::decode_record(const RecordPlace& place) {
 //--- products ---------------------------------------------------------------------------------------------------------
 
 void TileCore::clear_sums() {
-  e_.loop(e_.index(0), tokens_, kTileTokens, {}, [&](Value token, const std::vector<Value>&) {
-    Value sums = e_.offset(sums_, token, kVector);
-    for (unsigned t = 0; t < kTileTokens; ++t)
-      e_.store(e_.splat_f32(0), {sums, t * kVector});
+  e_.loop(e_.index(0), groups_, kRowGroups, {}, [&](Value group, const std::vector<Value>&) {
+    Value groups = e_.offset(sums_, group, sums_bytes_);
+    e_.loop(e_.index(0), tokens_, kTokens, {}, [&](Value token, const std::vector<Value>&) {
+      Value sums = e_.offset(groups, token, kVector);
+      for (int64_t r = 0; r < kRowGroups; ++r)
+        for (int64_t t = 0; t < kTokens; ++t)
+          e_.store(e_.splat_f32(0), {sums, r * sums_bytes_ + t * kVector});
+      return std::vector<Value>();
+    });
     return std::vector<Value>();
   });
 }
@@ -126,6 +158,7 @@ TileCore::Place TileCore::advance(const Place& at, int64_t groups) {
 }
 
 void TileCore::multiply() {
+  clear_sums();
   const uint64_t rest_weights = c_.spec.k % kGroup;
   const unsigned last_spans = rest_weights ? unsigned((rest_weights + span_ - 1) / span_) : spans_;
   const uint64_t whole = act_.groups - (last_spans < spans_ ? 1 : 0); // groups with all their spans
@@ -147,7 +180,7 @@ void TileCore::multiply() {
     multiply_chunk(advance({panel_, act, act, act}, int64_t(full * length)), act_.groups - full * length, last_spans);
 }
 
-/// Adds the products of `groups` groups, the last of which has `last_spans` spans, to the sums of all tokens.
+/// Adds the products of `groups` groups, the last of which has `last_spans` spans, to the sums of all tokens and rows.
 void TileCore::multiply_chunk(const Place& chunk, uint64_t groups, unsigned last_spans) {
   const unsigned at_once = std::max(1u, kSpansAtOnce / spans_);
   const uint64_t whole = groups - (last_spans < spans_ ? 1 : 0), iterations = whole / at_once;
@@ -158,67 +191,100 @@ void TileCore::multiply_chunk(const Place& chunk, uint64_t groups, unsigned last
         spans.push_back({g, s});
     return spans;
   };
-  e_.loop(e_.index(0), tokens_, kTileTokens, {}, [&](Value token, const std::vector<Value>&) {
-    Value sums = e_.offset(sums_, token, kVector);
-    std::vector<Value> carried;
-    for (unsigned t = 0; t < kTileTokens; ++t)
-      carried.push_back(e_.load(e_.f32(), {sums, t * kVector}));
-    Place at{chunk.panel, e_.offset(chunk.codes, token, stride_), e_.offset(chunk.scales, token, stride_),
-             e_.offset(chunk.halves, token, stride_)};
+  auto block = [&](Place at, Value sums) {
     if (iterations > 0) {
-      carried.insert(carried.end(), {at.panel, at.codes, at.scales, at.halves});
-      carried =
-          e_.loop(e_.index(0), e_.index(int64_t(iterations)), 1, carried, [&](Value, const std::vector<Value>& in) {
-            const Value* p = in.data() + kTileTokens;
-            const Place now{p[0], p[1], p[2], p[3]};
-            std::vector<Value> next =
-                multiply_spans(now, spans_of(at_once, spans_), {in.begin(), in.begin() + kTileTokens});
-            const Place after = advance(now, at_once);
-            next.insert(next.end(), {after.panel, after.codes, after.scales, after.halves});
-            return next;
-          });
-      const Value* p = carried.data() + kTileTokens;
-      at = {p[0], p[1], p[2], p[3]};
-      carried.resize(kTileTokens);
+      const std::vector<Value> last =
+          e_.loop(e_.index(0), e_.index(int64_t(iterations)), 1, {at.panel, at.codes, at.scales, at.halves},
+                  [&](Value, const std::vector<Value>& in) {
+                    const Place now{in[0], in[1], in[2], in[3]};
+                    multiply_spans(now, spans_of(at_once, spans_), sums);
+                    const Place next = advance(now, at_once);
+                    return std::vector{next.panel, next.codes, next.scales, next.halves};
+                  });
+      at = {last[0], last[1], last[2], last[3]};
     }
     if (const uint64_t left = groups - iterations * at_once)
-      carried = multiply_spans(at, spans_of(left, last_spans), std::move(carried));
-    for (unsigned t = 0; t < kTileTokens; ++t)
-      e_.store(carried[t], {sums, t * kVector});
+      multiply_spans(at, spans_of(left, last_spans), sums);
+  };
+  e_.loop(e_.index(0), tokens_, kTokens, {}, [&](Value token, const std::vector<Value>&) {
+    Value sums = e_.offset(sums_, token, kVector);
+    const Place at{chunk.panel, e_.offset(chunk.codes, token, stride_), e_.offset(chunk.scales, token, stride_),
+                   e_.offset(chunk.halves, token, stride_)};
+    e_.loop(e_.index(0), groups_, kRowGroups, {}, [&](Value group, const std::vector<Value>&) {
+      block({e_.offset(at.panel, group, panel_stride_), at.codes, at.scales, at.halves},
+            e_.offset(sums, group, sums_bytes_));
+      return std::vector<Value>();
+    });
     return std::vector<Value>();
   });
 }
 
-std::vector<Value> TileCore::multiply_spans(const Place& at, const std::vector<Span>& spans, std::vector<Value> acc) {
-  for (size_t i = 0; i < spans.size() + kAhead; ++i) {
-    if (i < spans.size())
-      issue(at, spans[i], unsigned(i) % kSpansAtOnce);
-    if (i >= kAhead)
-      add_products(at, spans[i - kAhead], unsigned(i - kAhead) % kSpansAtOnce, acc);
-  }
-  return acc;
+/// Adds the products of some spans to the sums of a block.
+void TileCore::multiply_spans(const Place& at, const std::vector<Span>& spans, Value sums) {
+  // Neighbours share a tile, across spans too, and a tile is loaded as soon as nobody needs what it holds.
+  auto cell = [](unsigned product, unsigned number) {
+    return Cell{product / 2, unsigned(product == 1 || product == 2) ^ (number & 1)};
+  };
+  load_codes(at, spans[0], 0);
+  load_levels(at, spans[0], 0);
+  load_levels(at, spans[0], 1);
+  load_codes(at, spans[0], 1);
+  for (unsigned n = 0; n < spans.size(); ++n)
+    for (unsigned product = 0; product < kCells; ++product) {
+      const Cell now = cell(product, n);
+      if (n > 0)
+        store_products(product, cell(product, n - 1), n - 1);
+      e_.tile_zero(product);
+      e_.tile_dot(product, kCodeTiles + now.tile, kLevelTiles + now.rows);
+      if (n + 1 == spans.size())
+        continue;
+      if (product % 2)
+        load_codes(at, spans[n + 1], now.tile);
+      if (product >= 2)
+        load_levels(at, spans[n + 1], now.rows);
+    }
+  for (unsigned product = 0; product < kCells; ++product)
+    store_products(product, cell(product, unsigned(spans.size()) - 1), unsigned(spans.size()) - 1);
+
+  for (unsigned tile = 0; tile < 2; ++tile)
+    for (unsigned rows = 0; rows < 2; ++rows) {
+      auto sum = [&](unsigned t) { return Address{sums, rows * sums_bytes_ + (tile * kTileTokens + t) * kVector}; };
+      std::vector<Value> acc;
+      for (unsigned t = 0; t < kTileTokens; ++t)
+        acc.push_back(e_.load(e_.f32(), sum(t)));
+      for (unsigned n = 0; n < spans.size(); ++n)
+        acc = add_products(at, spans[n], {tile, rows}, n, std::move(acc));
+      for (unsigned t = 0; t < kTileTokens; ++t)
+        e_.store(acc[t], sum(t));
+    }
 }
 
-/// Computes the products of one span and stores them in the slot.
-void TileCore::issue(const Place& at, Span span, unsigned slot) {
-  const unsigned codes = kCodeTiles + slot % 2, levels = kLevelTiles + slot % 2;
-  e_.tile_zero(slot);
-  e_.tile_load(levels, Address{at.panel, span.group * panel_bytes_ + span.number * (span_ / 4) * kVector}, kVector);
-  e_.tile_load(codes, Address{at.codes, int64_t(span.group) * kGroup + span.number * span_}, stride_);
-  e_.tile_dot(slot, codes, levels);
-  e_.tile_store(slot, Address{products_, slot * kProductBytes}, kVector);
+void TileCore::load_codes(const Place& at, Span span, unsigned tile) {
+  const int64_t in_record = int64_t(span.group) * kGroup + span.number * span_;
+  e_.tile_load(kCodeTiles + tile, {at.codes, tile * kTileTokens * stride_ + in_record}, stride_);
 }
 
-void TileCore::add_products(const Place& at, Span span, unsigned slot, std::vector<Value>& acc) {
+void TileCore::load_levels(const Place& at, Span span, unsigned rows) {
+  const int64_t in_panel = span.group * panel_bytes_ + span.number * (span_ / 4) * kVector;
+  e_.tile_load(kLevelTiles + rows, {at.panel, rows * panel_stride_ + in_panel}, kVector);
+}
+
+void TileCore::store_products(unsigned product, Cell cell, unsigned number) {
+  e_.tile_store(product, {products_, slot(cell.tile, cell.rows, number)}, kVector);
+}
+
+std::vector<Value> TileCore::add_products(const Place& at, Span span, Cell cell, unsigned number,
+                                          std::vector<Value> acc) {
   Value scale, minimum;
-  const Address scales{at.panel, span.group * panel_bytes_ + kLevelBytes + span.number * kVector};
+  const Address scales{at.panel,
+                       cell.rows * panel_stride_ + span.group * panel_bytes_ + kLevelBytes + span.number * kVector};
   if (!g_.row_scale)
     scale = e_.load(e_.f32(), scales);
   if (g_.has_min)
     minimum = e_.load(e_.f32(), scales + spans_ * kVector);
   for (unsigned t = 0; t < kTileTokens; ++t) {
-    const int64_t record = t * stride_;
-    Value product = e_.to_f32(e_.load(e_.i32(), {products_, slot * kProductBytes + t * kVector}));
+    const int64_t record = (cell.tile * kTileTokens + t) * stride_;
+    Value product = e_.to_f32(e_.load(e_.i32(), {products_, slot(cell.tile, cell.rows, number) + t * kVector}));
     Value x_scale = e_.load_splat_f32({at.scales, record + int64_t(act_.scale) + 4 * span.group});
     acc[t] = g_.row_scale ? e_.fma(product, x_scale, acc[t]) : e_.fma(e_.mul(product, x_scale), scale, acc[t]);
     if (!g_.has_min)
@@ -232,11 +298,12 @@ void TileCore::add_products(const Place& at, Span span, unsigned slot, std::vect
     }
     acc[t] = e_.fma(x_sum, minimum, acc[t]);
   }
+  return acc;
 }
 
 //--- results ----------------------------------------------------------------------------------------------------------
 
-void TileCore::epilogue(Address group, const Output& output) {
+void TileCore::epilogue(Address group, Value sums, const Output& output) {
   const unsigned rows = c_.spec.rows;
   Value row_scale = g_.row_scale ? c_.decoder.row_scale(group, 0) : Value();
   Value bias = output.bias ? e_.load(e_.f32(), {output.bias, 0}, rows) : Value();
@@ -244,7 +311,7 @@ void TileCore::epilogue(Address group, const Output& output) {
   if (output.residual)
     carried.push_back(output.residual);
   e_.loop(e_.index(0), tokens_, 1, carried, [&](Value token, const std::vector<Value>& in) {
-    Value y = e_.load(e_.f32(), {e_.offset(sums_, token, kVector), 0});
+    Value y = e_.load(e_.f32(), {e_.offset(sums, token, kVector), 0});
     if (row_scale)
       y = e_.mul(y, row_scale);
     if (bias)

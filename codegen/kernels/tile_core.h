@@ -13,19 +13,27 @@ public:
   /// `c.tokens` holds token 0; `args` is the argument block.
   TileCore(CoreContext& c, Value args, Value scratch);
 
-  /// What stands in front of and behind all row groups of a call.
+  /// What stands in front of and behind the work of a call.
   void begin_call();
   void end_call();
+
+  /// Decodes the call's row groups, of which the first stands at `weights`, the next `group_bytes` further.
+  void decode(Value weights, int64_t group_bytes);
+  /// Sums of all row groups and tokens.
+  void multiply();
 
   /// Where a row group's results go; `residual` and `bias` are null where the kernel has none.
   struct Output {
     Value out, residual, bias;
   };
-  /// One row group for all tokens: sums and epilogue.
-  void run(Address group, const Output& output);
+  /// Where the first row group's sums stand, and the next one's behind those at `sums`.
+  Value first_sums() const { return sums_; }
+  Value next_sums(Value sums) { return e_.offset(sums, sums_bytes_); }
+  void epilogue(Address group, Value sums, const Output& output);
 
 private:
-  /// Where a run of groups of 32 weights stands: the panel, and token 0's codes, scales and sums of half groups.
+  /// Where a run of groups of 32 weights stands: the panel of the first of two row groups, and token 0's codes, scales
+  /// and sums of half groups.
   struct Place {
     Value panel, codes, scales, halves;
   };
@@ -33,28 +41,33 @@ private:
   struct Span {
     unsigned group, number;
   };
+  /// One of a span's four products: which of two tiles of tokens, and which of two row groups.
+  struct Cell {
+    unsigned tile, rows;
+  };
 
-  void decode(Address group);
-  void decode_record(const RecordPlace& place);
+  void decode_record(const RecordPlace& place, Value panel);
+  void clear_scales(Value panel);
   void clear_sums();
-  void multiply();
   void multiply_chunk(const Place& at, uint64_t groups, unsigned last_spans);
-  std::vector<Value> multiply_spans(const Place& at, const std::vector<Span>& spans, std::vector<Value> acc);
-  void issue(const Place& at, Span span, unsigned slot);
-  void add_products(const Place& at, Span span, unsigned slot, std::vector<Value>& acc);
-  void epilogue(Address group, const Output& output);
+  void multiply_spans(const Place& at, const std::vector<Span>& spans, Value sums);
+  void load_codes(const Place& at, Span span, unsigned tile);
+  void load_levels(const Place& at, Span span, unsigned rows);
+  void store_products(unsigned product, Cell cell, unsigned number);
+  std::vector<Value> add_products(const Place& at, Span span, Cell cell, unsigned number, std::vector<Value> acc);
   Place advance(const Place& at, int64_t groups);
 
   CoreContext& c_;
   Emit& e_;
   const Geometry g_;
   const formats::Q8ActLayout act_;
-  const int64_t stride_;      ///< of activation records
-  const unsigned span_;       ///< weights whose products are summed as integers
-  const unsigned spans_;      ///< of those in a group of 32
-  const int64_t panel_bytes_; ///< of a group of 32 in the panel
-  Value tokens_, out_stride_, residual_stride_;
-  Value products_, sums_, panel_; ///< parts of the scratch
+  const int64_t stride_;                    ///< of activation records
+  const unsigned span_;                     ///< weights whose products are summed as integers
+  const unsigned spans_;                    ///< of those in a group of 32
+  const int64_t panel_bytes_;               ///< of a group of 32 in a panel
+  const int64_t panel_stride_, sums_bytes_; ///< of a row group
+  Value groups_, tokens_, out_stride_, residual_stride_;
+  Value scratch_, products_, sums_, panel_; ///< the scratch and parts of it
 };
 
 } // namespace cortiq::codegen

@@ -30,17 +30,26 @@ struct KernelArgs {
   // keeps weights beside its row groups.
   uint64_t first_row;   ///< number of this call's first row in its tensor
   uint64_t tensor_rows; ///< rows of the whole tensor
-  // Read only by kernels that take a varying number of tokens. Those read whole tiles of 16 tokens: up to 15 records
-  // behind the last one have to be readable, whatever they hold. Their records follow each other without gaps.
+  // Read only by kernels that take a varying number of tokens. Their records follow each other without gaps.
   uint64_t tokens;
 };
 
 inline constexpr uint64_t kKernelScratchBytes = 16384;
 
-/// What a kernel for a varying number of tokens, up to `tokens`, needs instead: room for the decoder, products and
-/// sums, and for a row group of K weights as bytes with their scales.
+/// Kernels for a varying number of tokens compute blocks of so many tokens: the records of a whole block have to be
+/// readable, whatever those behind the last token hold. They take at most so many row groups a call.
+inline constexpr uint64_t kTileKernelTokens = 32, kTileKernelGroups = 4;
+
+/// Whole blocks of tokens.
+constexpr uint64_t tile_kernel_tokens(uint64_t tokens) {
+  return (tokens + kTileKernelTokens - 1) / kTileKernelTokens * kTileKernelTokens;
+}
+
+/// What such a kernel, for up to `tokens` tokens, needs as scratch instead: room for the decoder and for products, and
+/// of each row group for sums and for K weights as bytes with their scales.
+inline constexpr uint64_t kTileKernelFixedBytes = 24576;
 constexpr uint64_t tile_kernel_scratch_bytes(uint64_t k, uint64_t tokens) {
-  return kKernelScratchBytes + 64 * ((tokens + 15) / 16 * 16) + 1024 * ((k + 31) / 32);
+  return kTileKernelFixedBytes + kTileKernelGroups * (64 * tile_kernel_tokens(tokens) + 1024 * ((k + 31) / 32));
 }
 
 using KernelFn = void (*)(const KernelArgs*);

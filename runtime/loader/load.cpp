@@ -272,9 +272,9 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
   return {};
 }
 
-/// What kernels on tiles read behind the last record of a batch: a tile of tokens without the first one.
+/// What kernels on tiles read behind the last record of a batch: a block of tokens without the first one.
 uint64_t tile_slack(const Resolver& resolver) {
-  constexpr uint64_t kOtherTokens = 15;
+  constexpr uint64_t kOtherTokens = formats::kTileKernelTokens - 1;
   uint64_t record = 0;
   for (const KernelRef& kernel : resolver.kernels)
     if (kernel.entry->from_tokens() != 0)

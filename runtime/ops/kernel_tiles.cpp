@@ -26,6 +26,14 @@ Status check_kernel(const artifact::Kernel& kernel, const KernelNeeds& needs) {
                  formats::quote(weight.entry->name()->string_view()));
 }
 
+/// The largest that fits, of those up to number `last`.
+size_t largest_tile(const std::vector<Tile>& tiles, uint64_t tokens, size_t last = SIZE_MAX) {
+  size_t tile = std::min(last, tiles.size() - 1);
+  while (tiles[tile].from_tokens != 0 ? tiles[tile].from_tokens > tokens : tiles[tile].tokens > tokens)
+    --tile;
+  return tile;
+}
+
 } // namespace
 
 StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& list, const KernelNeeds& needs,
@@ -38,7 +46,8 @@ StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& l
       return invalid(std::string(what) + ": the kernels do not ascend by tokens");
     if (kernel.entry->from_tokens() != 0 && needs.act_stride != formats::q8_act_layout(needs.weight.cols).bytes)
       continue;
-    tiles.push_back({kernel.entry->tokens(), kernel.function, kernel.entry->from_tokens()});
+    tiles.push_back({kernel.entry->tokens(), kernel.function, kernel.entry->from_tokens(),
+                     kernel.entry->from_tokens() != 0 ? needs.rows * needs.weight.row_bytes : 0});
   }
   if (tiles.empty() || tiles.front().tokens != 1)
     return invalid(std::string(what) + ": weight " + formats::quote(needs.weight.entry->name()->string_view()) +
@@ -54,23 +63,45 @@ uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols) {
   return bytes;
 }
 
-uint64_t tokens_a_pass(const std::vector<Tile>& tiles) {
-  return tiles.back().tokens;
+bool on_tile_registers(const std::vector<Tile>& tiles, uint64_t tokens) {
+  return tiles.back().from_tokens != 0 && tiles.back().from_tokens <= tokens;
+}
+
+uint64_t tokens_a_pass(const std::vector<Tile>& tiles, uint64_t tokens) {
+  return std::min<uint64_t>(tokens, tiles[largest_tile(tiles, tokens)].tokens);
+}
+
+namespace {
+
+template <class T>
+T* along(T* row, uint64_t bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<uintptr_t>(row) + bytes);
 }
 
 // Generated code carries no type mark in front of it, which the sanitizer of function types would read.
-CORTIQ_NO_FUNCTION_SANITIZER void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args,
-                                            uint64_t tokens) {
-  auto along = [](auto* row, uint64_t bytes) {
-    return reinterpret_cast<decltype(row)>(reinterpret_cast<uintptr_t>(row) + bytes);
-  };
+CORTIQ_NO_FUNCTION_SANITIZER void run_tile(const Tile& tile, const formats::KernelArgs& args) {
+  if (tile.from_tokens == 0)
+    return tile.function(&args);
+  formats::KernelArgs part = args;
+  for (uint64_t group = 0; group < args.groups; group += formats::kTileKernelGroups) {
+    part.groups = std::min(args.groups - group, formats::kTileKernelGroups);
+    tile.function(&part);
+    part.weights += part.groups * tile.group_bytes;
+    part.out += part.groups * formats::kRowGroup;
+    part.residual = part.residual ? part.residual + part.groups * formats::kRowGroup : nullptr;
+    part.bias = part.bias ? part.bias + part.groups * formats::kRowGroup : nullptr;
+  }
+}
+
+} // namespace
+
+void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens) {
   size_t tile = tiles.size() - 1;
   while (tokens > 0) {
-    while (tiles[tile].from_tokens != 0 ? tiles[tile].from_tokens > tokens : tiles[tile].tokens > tokens)
-      --tile;
+    tile = largest_tile(tiles, tokens, tile);
     const uint64_t done = std::min<uint64_t>(tiles[tile].tokens, tokens);
     args.tokens = done;
-    tiles[tile].function(&args);
+    run_tile(tiles[tile], args);
     tokens -= done;
     args.act += done * args.act_stride;
     args.out = along(args.out, done * args.out_stride);

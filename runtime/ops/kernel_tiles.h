@@ -15,6 +15,7 @@ struct Tile {
   uint32_t tokens;
   formats::KernelFn function;
   uint32_t from_tokens = 0; ///< not 0: it takes any number of tokens from this up to `tokens`
+  uint64_t group_bytes = 0; ///< of a row group's weights, where a call takes only some groups
 };
 
 /// What the kernels of a matrix must have been made for.
@@ -33,8 +34,11 @@ StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& l
 /// Scratch that the kernels need for a weight of `cols` columns.
 uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols);
 
-/// Tokens that one pass of the kernels over the weights serves.
-uint64_t tokens_a_pass(const std::vector<Tile>& tiles);
+/// Whether the kernel for a varying number of tokens takes the first pass of `tokens` tokens.
+bool on_tile_registers(const std::vector<Tile>& tiles, uint64_t tokens);
+
+/// Of `tokens` tokens those that the first pass of the kernels over the weights serves.
+uint64_t tokens_a_pass(const std::vector<Tile>& tiles, uint64_t tokens);
 
 /// Calls the largest tiles that fit for `tokens` tokens. `args` describes the first token and is moved along.
 void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens);

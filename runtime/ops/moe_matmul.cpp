@@ -30,8 +30,8 @@ struct Expert {
   const float* bias;
   SlotRef input, token, out, sum; ///< records of the pairs, but for `token`, of one token
 
-  /// Pairs that one pass over the weights serves.
-  uint64_t full_pass() const { return full_tiles ? tokens_a_pass(*full_tiles) : 1; }
+  /// Whether one pass over the weights serves so many pairs.
+  bool read_once(uint64_t pairs) const { return pairs <= (full_tiles ? tokens_a_pass(*full_tiles, pairs) : 1); }
 };
 
 class MoeMatmulCall final : public Call {
@@ -75,7 +75,7 @@ public:
       const auto [pair, end_pair] = plan.pairs_of(number);
       const uint64_t pairs = end_pair - pair;
       // Weights that are read once are read in one go.
-      next = pairs <= expert.full_pass() ? std::min(end, (position + 1) * blocks) : item + 1;
+      next = expert.read_once(pairs) ? std::min(end, (position + 1) * blocks) : item + 1;
       const uint64_t first = item % blocks * each, last = std::min(first + (next - item) * each, groups);
       // What could not be read is left out: the step fails in the end.
       const uint8_t* bytes = ticket ? step.experts->bytes(*ticket, position) : expert.bytes;

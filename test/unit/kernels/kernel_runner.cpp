@@ -137,8 +137,8 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
 
   const bool fast = spec.arm == codegen::Arm::kFast;
   d.act_stride = fast ? q8_act_layout(spec.k).bytes : f32_act_bytes(spec.k);
-  // Kernels on tiles read whole ones.
-  d.act.resize(d.act_stride * (spec.tokens + (codegen::on_tiles(spec) ? codegen::kTileTokens - 1 : 0)), 0x55);
+  // Kernels on tiles read whole blocks.
+  d.act.resize(d.act_stride * (codegen::on_tiles(spec) ? tile_kernel_tokens(spec.tokens) : spec.tokens), 0x55);
   d.out_stride = (d.rows * 4 + 63) / 64 * 64;
   std::vector<std::vector<double>> x(spec.tokens);
   for (uint32_t t = 0; t < spec.tokens; ++t) {
