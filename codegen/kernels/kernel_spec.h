@@ -39,7 +39,7 @@ inline bool on_tiles(const KernelSpec& spec) {
 }
 
 /// Tokens from which on a kernel on tiles is quicker than those for a few tokens (docs/performance.md).
-inline constexpr uint32_t kLeastTileTokens = 48;
+inline constexpr uint32_t kLeastTileTokens = 96;
 
 /// The kernel's one name, by the grammar of docs/kernel-names.md:
 /// "gemv_f32_q8a_q4_k_r16_k576_1x16_res_v3". It is symbol, registry key, verbose line, test name and bench row.

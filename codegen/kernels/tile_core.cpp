@@ -5,13 +5,14 @@
 //   int8 levels[8][16][4]   weights 4s..4s+3 of row r, zero point taken off: what a tile wants as its right side
 //   f32  scale[spans][16], minimum[spans][16]   where the codec has them
 // A block is two tiles of 16 tokens times two row groups, so that each tile that is loaded serves two products: two
-// threads of a core share its tile unit, and loads beside products are what then takes most time. Tile roles:
+// threads of a core share its tile unit, and loads beside products are what then takes most time. More than two spans
+// at once leave too little of the first-level cache to the other thread. Tile roles:
 //   0..3 products   16 tokens x 16 rows, i32
 //   4, 5 codes      16 tokens x the bytes of a span, of two tiles of tokens
 //   6, 7 levels     the span's fours of weights x 16 rows, of two row groups
 // Register roles: acc[t] f32 sums of 16 tokens; the span's scale and minimum. Pseudocode:
-//   for each chunk of K whose panels stay in the first-level cache, for each 32 tokens, for each two row groups:
-//     for each four spans of the chunk:
+//   for each chunk of K whose panels stay in the second-level cache, for each 32 tokens, for each two row groups:
+//     for each two spans of the chunk:
 //       for each span: products[2][2] = codes[2] * levels[2], stored
 //       for each of the block's four parts: acc = sums; for each span:
 //         acc[t] = fma(f32(products[t]) * x_scale[t], scale, acc[t]);  acc[t] = fma(x_msum[t], minimum, acc[t])
@@ -32,23 +33,18 @@ using formats::KernelArgs;
 constexpr unsigned kGroup = 32;       // activations that share a scale
 constexpr int64_t kVector = 64;       // bytes of 16 lanes
 constexpr int64_t kLevelBytes = 512;  // of a group in the panel
-constexpr uint64_t kChunkGroups = 16; // groups of a chunk: 18 to 24 KiB of two panels
-constexpr unsigned kSpansAtOnce = 4;  // whose products are stored before they are added
-constexpr unsigned kCells = 4;        // products of a span
+constexpr uint64_t kChunkGroups = 96; // groups of a chunk: 54 to 72 KiB of a panel
+constexpr unsigned kSpansAtOnce = 2, kMostSpans = 4;
+constexpr unsigned kCells = 4; // products of a span
 constexpr int64_t kProductBytes = kTileTokens * kVector;
 constexpr unsigned kCodeTiles = 4, kLevelTiles = 6;          // first of two
 constexpr int64_t kTokens = 2 * kTileTokens, kRowGroups = 2; // of a block
-
-/// Where a cell's products with span number `number` of several stand.
-int64_t slot(unsigned tile, unsigned rows, unsigned number) {
-  return int64_t((tile * 2 + rows) * kSpansAtOnce + number) * kProductBytes;
-}
 
 } // namespace
 
 TileCore::TileCore(CoreContext& c, Value args, Value scratch)
     : c_(c), e_(c.e), g_(c.geometry), act_(formats::q8_act_layout(c.spec.k)), stride_(int64_t(act_.bytes)),
-      span_(g_.row_scale ? kGroup : g_.span), spans_(kGroup / span_),
+      span_(g_.row_scale ? kGroup : g_.span), spans_(kGroup / span_), at_once_(std::max(kSpansAtOnce, spans_)),
       panel_bytes_(kLevelBytes + (g_.row_scale ? 0 : kVector * spans_ * (g_.has_min ? 2 : 1))),
       panel_stride_(int64_t(act_.groups) * panel_bytes_),
       sums_bytes_(int64_t(formats::tile_kernel_tokens(c.spec.tokens)) * kVector),
@@ -57,7 +53,7 @@ TileCore::TileCore(CoreContext& c, Value args, Value scratch)
       out_stride_(e_.load_index(args, offsetof(KernelArgs, out_stride))), scratch_(scratch) {
   if (c.spec.residual)
     residual_stride_ = e_.load_index(args, offsetof(KernelArgs, residual_stride));
-  constexpr int64_t kProducts = Decoder::kLadderBytes, kSums = kProducts + kCells * kSpansAtOnce * kProductBytes;
+  constexpr int64_t kProducts = Decoder::kLadderBytes, kSums = kProducts + kCells * kMostSpans * kProductBytes;
   static_assert(kSums <= int64_t(formats::kTileKernelFixedBytes) && kTokens <= formats::kTileKernelTokens);
   products_ = e_.offset(scratch, kProducts);
   sums_ = e_.offset(scratch, kSums);
@@ -163,7 +159,7 @@ void TileCore::multiply() {
   const unsigned last_spans = rest_weights ? unsigned((rest_weights + span_ - 1) / span_) : spans_;
   const uint64_t whole = act_.groups - (last_spans < spans_ ? 1 : 0); // groups with all their spans
   // Chunks of equal length, whole iterations each.
-  const uint64_t at_once = std::max(1u, kSpansAtOnce / spans_);
+  const uint64_t at_once = at_once_ / spans_;
   const uint64_t chunks = std::max<uint64_t>(1, (whole + kChunkGroups - 1) / kChunkGroups);
   const uint64_t length = std::max(at_once, ((whole + chunks - 1) / chunks + at_once - 1) / at_once * at_once);
   const uint64_t full = whole / length;
@@ -182,7 +178,7 @@ void TileCore::multiply() {
 
 /// Adds the products of `groups` groups, the last of which has `last_spans` spans, to the sums of all tokens and rows.
 void TileCore::multiply_chunk(const Place& chunk, uint64_t groups, unsigned last_spans) {
-  const unsigned at_once = std::max(1u, kSpansAtOnce / spans_);
+  const unsigned at_once = at_once_ / spans_;
   const uint64_t whole = groups - (last_spans < spans_ ? 1 : 0), iterations = whole / at_once;
   auto spans_of = [&](uint64_t count, unsigned spans_of_last) {
     std::vector<Span> spans;
@@ -269,8 +265,13 @@ void TileCore::load_levels(const Place& at, Span span, unsigned rows) {
   e_.tile_load(kLevelTiles + rows, {at.panel, rows * panel_stride_ + in_panel}, kVector);
 }
 
+/// Where a cell's products with span number `number` of several stand.
+int64_t TileCore::slot(Cell cell, unsigned number) const {
+  return int64_t((cell.tile * 2 + cell.rows) * at_once_ + number) * kProductBytes;
+}
+
 void TileCore::store_products(unsigned product, Cell cell, unsigned number) {
-  e_.tile_store(product, {products_, slot(cell.tile, cell.rows, number)}, kVector);
+  e_.tile_store(product, {products_, slot(cell, number)}, kVector);
 }
 
 std::vector<Value> TileCore::add_products(const Place& at, Span span, Cell cell, unsigned number,
@@ -284,7 +285,7 @@ std::vector<Value> TileCore::add_products(const Place& at, Span span, Cell cell,
     minimum = e_.load(e_.f32(), scales + spans_ * kVector);
   for (unsigned t = 0; t < kTileTokens; ++t) {
     const int64_t record = (cell.tile * kTileTokens + t) * stride_;
-    Value product = e_.to_f32(e_.load(e_.i32(), {products_, slot(cell.tile, cell.rows, number) + t * kVector}));
+    Value product = e_.to_f32(e_.load(e_.i32(), {products_, slot(cell, number) + t * kVector}));
     Value x_scale = e_.load_splat_f32({at.scales, record + int64_t(act_.scale) + 4 * span.group});
     acc[t] = g_.row_scale ? e_.fma(product, x_scale, acc[t]) : e_.fma(e_.mul(product, x_scale), scale, acc[t]);
     if (!g_.has_min)

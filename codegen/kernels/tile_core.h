@@ -53,6 +53,7 @@ private:
   void multiply_spans(const Place& at, const std::vector<Span>& spans, Value sums);
   void load_codes(const Place& at, Span span, unsigned tile);
   void load_levels(const Place& at, Span span, unsigned rows);
+  int64_t slot(Cell cell, unsigned number) const;
   void store_products(unsigned product, Cell cell, unsigned number);
   std::vector<Value> add_products(const Place& at, Span span, Cell cell, unsigned number, std::vector<Value> acc);
   Place advance(const Place& at, int64_t groups);
@@ -64,6 +65,7 @@ private:
   const int64_t stride_;                    ///< of activation records
   const unsigned span_;                     ///< weights whose products are summed as integers
   const unsigned spans_;                    ///< of those in a group of 32
+  const unsigned at_once_;                  ///< whose products are stored before they are added
   const int64_t panel_bytes_;               ///< of a group of 32 in a panel
   const int64_t panel_stride_, sums_bytes_; ///< of a row group
   Value groups_, tokens_, out_stride_, residual_stride_;

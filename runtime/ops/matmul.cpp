@@ -18,9 +18,8 @@ using formats::kRowGroup;
 
 // An item's weights stay in the second-level cache while all token tiles pass over them.
 constexpr uint64_t kItemBytes = 96 * 1024;
-// Items a worker gets of each part at least, so that a late worker costs little. With tile registers, whose work per
-// weight is small, it is more than what fewer activations per weight cost.
-constexpr uint64_t kItemsPerWorker = 4, kTileItemsPerWorker = 2;
+// Items a worker gets of each part at least, so that a late worker costs little.
+constexpr uint64_t kItemsPerWorker = 4;
 
 /// One part of a MatmulOp: a weight with the kernels for its full groups and for its short last one.
 class MatmulCall final : public Call, public TokenProduct {
@@ -82,8 +81,7 @@ private:
     if (shape.threads == 1 && shape.count <= 4)
       return groups(); // nobody to share with, and no tile passes twice
     if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count)) // whole blocks of two groups
-      return std::clamp<uint64_t>(groups() / (kTileItemsPerWorker * shape.threads) / 2 * 2, 2,
-                                  formats::kTileKernelGroups);
+      return std::clamp<uint64_t>(groups() / (kItemsPerWorker * shape.threads) / 2 * 2, 2, formats::kTileKernelGroups);
     const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
     const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / group_bytes);
     const uint64_t by_workers = std::max<uint64_t>(1, groups() / (kItemsPerWorker * shape.threads));
