@@ -59,6 +59,7 @@ enum PushWord : uint32_t {
   kPushShares = 14, ///< with kSpecShares: kSpecValueDim + 2 floats a share, head by head of each token
   // Of matrices only:
   kPushSquaresIn = 10,  ///< parts of the sum of squares, kSpecNormIn a token
+  kPushRoutes = 11,     ///< with kSpecExperts: what moe_route left, in words
   kPushWeight2 = 13,    ///< second matrix of a pair, as kPushWeight
   kPushSquaresOut = 14, ///< where kSpecNormOut leaves its parts, one f32 a workgroup, workgroups a token
   kPushHead = 15,
@@ -107,6 +108,15 @@ enum SpecId : uint32_t {
   kSpecQuantOut = 37, ///< matrix: 1 = the output in lane order is in 8 bits (the third row with kSpecNormOut)
   kSpecPrep = 38,     ///< attention: 1 = a single token, on whose heads it does the work of rope_kv too
   kSpecShares = 39,   ///< attention: parts of the positions, y of the grid; attention_combine joins more than one
+  kSpecExperts = 40,  ///< experts chosen a token; matrix: the rows' tokens each have that many matrices
+  kSpecSum = 41,      ///< matrix of experts: 1 = inputs are pairs' rows, and a token's products are summed
+  kSpecExpertUnits = 42, ///< from one expert's matrix to the next, in 16 bytes
+  kSpecScoring = 43,     ///< moe_route: artifact::Scoring
+  kSpecNormalize = 44,   ///< moe_route
+  kSpecNormEpsilon = 45, ///< f32
+  kSpecNormMinimum = 46, ///< f32
+  kSpecGroups = 47,
+  kSpecGroupsUsed = 48,
 };
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };

@@ -15,6 +15,7 @@
 #define PUSH_VECTOR2 12
 #define PUSH_SQUARES_IN 10
 #define PUSH_WEIGHT2 13
+#define PUSH_ROUTES 11
 #define PUSH_SINKS 13
 #define PUSH_SHARES 14
 #define PUSH_SQUARES_OUT 14
@@ -66,6 +67,15 @@
 #define SPEC_QUANT_OUT 37
 #define SPEC_PREP 38
 #define SPEC_SHARES 39
+#define SPEC_EXPERTS 40
+#define SPEC_SUM 41
+#define SPEC_EXPERT_UNITS 42
+#define SPEC_SCORING 43
+#define SPEC_NORMALIZE 44
+#define SPEC_NORM_EPSILON 45
+#define SPEC_NORM_MINIMUM 46
+#define SPEC_GROUPS 47
+#define SPEC_GROUPS_USED 48
 
 #define NORM_Q 1
 #define NORM_K 2

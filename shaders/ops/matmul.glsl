@@ -27,25 +27,39 @@ void main() {
   vec4 sums[kTeamValues];
   for (uint v = 0; v < kTeamValues; ++v)
     sums[v] = vec4(0.0);
-  for (uint g = product_lane(); g < kGroups; g += kLanes) {
-    bool cut = kCols % 32 != 0 && g + 1 == kGroups;
-    vec4 w[8];
-    vec4 x[8];
-    if (kTokens == 1)
-      load_input(product_token(), g, cut, x);
+  for (uint c = 0; c < kChoices; ++c) {
+    uint bases[kMatrices];
     for (uint m = 0; m < kMatrices; ++m)
-      for (uint r = 0; r < kTeamRows; ++r) {
-        decode_group(product_weight(m), product_row(r), g, w);
-        if (cut)
-          cut_tail(g, w);
-        for (uint t = 0; t < kTokens; ++t) {
-          if (kTokens > 1)
-            load_input(product_token() + t, g, cut, x);
-          uint v = (m * kTeamRows + r) * kTokens + t;
-          for (uint j = 0; j < 8; ++j)
-            sums[v] = fma(w[j], x[j], sums[v]);
-        }
+      bases[m] = product_weight(m, c);
+    vec4 before[kTeamValues];
+    if (kSum != 0) // each expert's products by themselves
+      for (uint v = 0; v < kTeamValues; ++v) {
+        before[v] = sums[v];
+        sums[v] = vec4(0.0);
       }
+    for (uint g = product_lane(); g < kGroups; g += kLanes) {
+      bool cut = kCols % 32 != 0 && g + 1 == kGroups;
+      vec4 w[8];
+      vec4 x[8];
+      if (kTokens == 1)
+        load_input(product_input(product_token(), c), g, cut, x);
+      for (uint m = 0; m < kMatrices; ++m)
+        for (uint r = 0; r < kTeamRows; ++r) {
+          decode_group(bases[m], product_row(r), g, w);
+          if (cut)
+            cut_tail(g, w);
+          for (uint t = 0; t < kTokens; ++t) {
+            if (kTokens > 1)
+              load_input(product_token() + t, g, cut, x);
+            uint v = (m * kTeamRows + r) * kTokens + t;
+            for (uint j = 0; j < 8; ++j)
+              sums[v] = fma(w[j], x[j], sums[v]);
+          }
+        }
+    }
+    if (kSum != 0)
+      for (uint v = 0; v < kTeamValues; ++v)
+        sums[v] = fma(sums[v], vec4(product_share(c)), before[v]);
   }
   product_finish(sums);
 }
