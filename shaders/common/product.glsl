@@ -102,19 +102,8 @@ float finished(uint t, uint r, uint row, uint token) {
   return y;
 }
 
-// Called by all invocations of a workgroup with their shares of the sums.
-void product_finish(vec4 sums[kTeamValues]) {
-  float parts[kTeamValues];
-  for (uint v = 0; v < kTeamValues; ++v) {
-    parts[v] = subgroup_part((sums[v].x + sums[v].z) + (sums[v].y + sums[v].w), kLanes);
-    leave_part(parts[v], kLanes, v);
-  }
-  barrier();
-  if (product_lane() == 0)
-    for (uint v = 0; v < kTeamValues; ++v) {
-      uint t = v % kTeamSums % kTokens, r = local_index() / kLanes * kTeamRows + v % kTeamSums / kTokens;
-      products[(v / kTeamSums * kTokens + t) * kGroupRows + r] = team_sum(parts[v], kLanes, v) * kScale;
-    }
+// Called by all invocations of a workgroup when `products` has the sums.
+void product_write() {
   barrier();
   uint count = min(kTokens, token_count() - gl_WorkGroupID.z / kRowsEach * kTokens);
   if (kNormIn != 0)
@@ -165,4 +154,20 @@ void product_finish(vec4 sums[kTeamValues]) {
     q8_store(kNormOut != 0 ? third_row(product_token() + t) : out_row(product_out(product_token() + t)), kRows, first_row / 32 + g,
              values);
   }
+}
+
+// Called by all invocations of a workgroup with their shares of the sums.
+void product_finish(vec4 sums[kTeamValues]) {
+  float parts[kTeamValues];
+  for (uint v = 0; v < kTeamValues; ++v) {
+    parts[v] = subgroup_part((sums[v].x + sums[v].z) + (sums[v].y + sums[v].w), kLanes);
+    leave_part(parts[v], kLanes, v);
+  }
+  barrier();
+  if (product_lane() == 0)
+    for (uint v = 0; v < kTeamValues; ++v) {
+      uint t = v % kTeamSums % kTokens, r = local_index() / kLanes * kTeamRows + v % kTeamSums / kTokens;
+      products[(v / kTeamSums * kTokens + t) * kGroupRows + r] = team_sum(parts[v], kLanes, v) * kScale;
+    }
+  product_write();
 }

@@ -1,17 +1,7 @@
 // y = W x with activations in 8 bits: sums of integer products within what has one scale, then f32.
 
-#include "common/dot4.glsl"
 #include "common/product.glsl"
-
-// Sum of the codes that scale `s` of a group applies to.
-int code_sum(uint both, uint s, uint x[8]) {
-  int near = bitfieldExtract(int(both), 0, 16), far = int(both) >> 16;
-  if (kScales == 1)
-    return near + far;
-  if (kScales == 2)
-    return s == 0 ? near : far;
-  return dot4(x[2 * s], 0x01010101u) + dot4(x[2 * s + 1], 0x01010101u);
-}
+#include "common/product_i8.glsl"
 
 void main() {
 #ifdef CODEC_SETUP
@@ -19,7 +9,6 @@ void main() {
 #endif
   if (product_idle())
     return;
-  const uint each = 8 / kScales;
   vec4 sums[kTeamValues];
   for (uint v = 0; v < kTeamValues; ++v)
     sums[v] = vec4(0.0);
@@ -48,16 +37,7 @@ void main() {
             float scale = a32[row + padded * 8 + g];
             uint both = au32[row + padded * 9 + g];
             uint v = (m * kTeamRows + r) * kTokens + t;
-            for (uint i = 0; i < kScales; ++i) {
-              int sum = 0;
-              for (uint k = i * each; k < (i + 1) * each; ++k)
-                sum += dot4(q[k], x[k]);
-              int codes = kZero != 0 || kMinimum ? code_sum(both, i, x) : 0;
-              float value = float(sum - kZero * codes) * (s[i].x * kUnit);
-              if (kMinimum)
-                value = fma(float(-codes), s[i].y, value);
-              sums[v].x = fma(value, scale, sums[v].x);
-            }
+            sums[v].x = add_group(q, s, x, scale, both, sums[v].x);
           }
         }
     if (kSum != 0)

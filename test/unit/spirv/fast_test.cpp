@@ -96,5 +96,35 @@ TEST_F(Fast, EveryIntegerCodec) {
   EXPECT_EQ(checked, 42);
 }
 
+// Tiles of 64 rows by 32 tokens give the bits of single rows, whatever number of groups the lanes have.
+TEST_F(Fast, TilesGiveTheBitsOfRows) {
+  if (!device->integer_dot())
+    GTEST_SKIP() << device->name() << " has no packed integer dot product";
+  for (const auto& [name, cols] : {std::pair{"q4_0", 1376u}, {"q6_k", 512u}, {"g8_0", 96u}}) {
+    SCOPED_TRACE(name);
+    constexpr uint32_t kManyRows = 70, kCount = 35;
+    const Codec& codec = *formats::find_codec(name);
+    std::vector<uint8_t> packed(*formats::packed_bytes(codec, LayoutId::kPlanes, kManyRows, cols));
+    ASSERT_TRUE(formats::fill_random(codec, LayoutId::kPlanes, kManyRows, cols, 3, packed).ok());
+    Dispatch d;
+    d.buffers[kWeights] = words_of(packed);
+    for (uint32_t t = 0; t < kCount; ++t) {
+      const Words row = q8_row(quantize(random_floats(cols, t)));
+      d.buffers[kArena].insert(d.buffers[kArena].end(), row.begin(), row.end());
+    }
+    const uint32_t y_at = static_cast<uint32_t>(d.buffers[kArena].size());
+    d.buffers[kArena].resize(y_at + kCount * kManyRows);
+    d.buffers[kStep] = {kCount, 0, 0, 0};
+    d.push = {0, 0, y_at, 0, 0, q8_words(cols), kManyRows};
+    d.grid = {kManyRows / 2, 1, kCount};
+    run("matmul_i8_" + std::string(name), {{0, 64}, {1, kManyRows}, {2, cols}}, d);
+    const Words rows(d.buffers[kArena].begin() + y_at, d.buffers[kArena].end());
+    std::fill(d.buffers[kArena].begin() + y_at, d.buffers[kArena].end(), 0u);
+    d.grid = {2, 1, 2};
+    run("matmul_tile_i8_" + std::string(name), {{0, 256}, {1, kManyRows}, {2, cols}, {4, 32}, {5, 8}}, d);
+    ASSERT_EQ(Words(d.buffers[kArena].begin() + y_at, d.buffers[kArena].end()), rows);
+  }
+}
+
 } // namespace
 } // namespace cortiq::codegen
