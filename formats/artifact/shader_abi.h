@@ -117,6 +117,7 @@ enum SpecId : uint32_t {
   kSpecNormMinimum = 46, ///< f32
   kSpecGroups = 47,
   kSpecGroupsUsed = 48,
+  kSpecOneToken = 49, ///< all: 1 = the step has one token, which spares a wait for the step buffer
 };
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };

@@ -4,8 +4,25 @@
 uint e_plane(uint base) { return base; }
 uint qs_plane(uint base) { return e_plane(base) + plane_units(kRows * kGroups); }
 
+#include "codec/levels16.glsl"
 #include "codec/mxfp4_values.glsl"
 
+#define CODEC_INTEGER
+const int kZero = 0;
+const uint kScales = 1;
+const bool kMinimum = false;
+const float kUnit = 0.5;
+
+void group_levels(uint base, uint row, uint g, out uint q[8]) {
+  halves(w_u128(qs_plane(base), row * kGroups + g), q);
+  fp4_levels(q);
+}
+
+void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
+  s[0] = vec2(e8m0(w_u8(e_plane(base), row * kGroups + g)), 0.0);
+}
+
+// In f32 the values themselves, so that negative zeros and subnormal scales are those of the reference.
 void decode_group(uint base, uint row, uint g, out vec4 w[8]) {
   float scale = e8m0(w_u8(e_plane(base), row * kGroups + g));
   uint q[8];

@@ -76,6 +76,7 @@
 #define SPEC_NORM_MINIMUM 46
 #define SPEC_GROUPS 47
 #define SPEC_GROUPS_USED 48
+#define SPEC_ONE_TOKEN 49
 
 #define NORM_Q 1
 #define NORM_K 2

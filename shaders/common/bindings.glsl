@@ -24,9 +24,15 @@ layout(set = 0, binding = 5) buffer ResultWords { uint results[]; };
 
 layout(push_constant) uniform Push { uint push[16]; };
 
-// The tokens that a dispatch works on: first_token() + i for i < token_count().
-uint first_token() { return push[PUSH_HEAD] != 0 ? step_words[STEP_HEAD_FIRST] : 0; }
-uint token_count() { return push[PUSH_HEAD] != 0 ? step_words[STEP_HEAD_COUNT] : step_words[STEP_TOKENS]; }
+// The tokens that a dispatch works on: first_token() + i for i < token_count(). Steps of a single token need not be asked.
+layout(constant_id = SPEC_ONE_TOKEN) const uint kOneToken = 0;
+
+uint first_token() { return kOneToken == 0 && push[PUSH_HEAD] != 0 ? step_words[STEP_HEAD_FIRST] : 0; }
+uint token_count() {
+  if (kOneToken != 0)
+    return 1;
+  return push[PUSH_HEAD] != 0 ? step_words[STEP_HEAD_COUNT] : step_words[STEP_TOKENS];
+}
 uint token_position(uint token) { return step_words[STEP_POSITION] + token; }
 
 // The row of a token at one of the starts among the push constants.

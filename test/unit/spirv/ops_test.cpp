@@ -252,7 +252,7 @@ protected:
                                    {kSpecShares, s.shares},
                                    {kSpecOutOrder, 1}});
       if (s.step) {
-        attend.insert(attend.end(), {{kSpecPrep, 1}, {kSpecPairs, pairs}, {kSpecNormFlags, 1}});
+        attend.insert(attend.end(), {{kSpecPrep, 1}, {kSpecPairs, pairs}, {kSpecNormFlags, 1}, {kSpecOneToken, 1}});
       } else {
         d.grid = {s.heads + 2 * s.kv_heads, 1, kBatch};
         run("rope_kv", prep, d);

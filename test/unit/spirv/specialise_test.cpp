@@ -23,8 +23,8 @@ testing::AssertionResult valid(std::span<const uint32_t> words) {
 TEST(Specialise, EveryTemplateIsValidBeforeAndAfter) {
   for (const shaders::Template& shader : shaders::template_table()) {
     EXPECT_TRUE(valid(shader.words())) << shader.name;
-    if (shader.name.find("_iq") != std::string_view::npos || shader.name.starts_with("embed_"))
-      continue; // large, and made of the same parts
+    if (shader.name.starts_with("matmul_") && !shader.name.ends_with("_q4_k") && !shader.name.ends_with("_iq2_s"))
+      continue; // the finish of products is the same for all codecs
     const StatusOr<std::vector<uint32_t>> module = specialise_shader(shader.name, std::vector<SpecValue>{{0, 128}});
     ASSERT_TRUE(module.ok()) << shader.name << ": " << module.status().message();
     EXPECT_TRUE(valid(*module)) << shader.name;
