@@ -29,7 +29,13 @@ enum ShaderBinding : uint32_t {
   kBindStep = 4,
   kBindResult = 5, ///< read by the host: word 0 counts steps, from word kResultIds on the ids that argmax chose
   kShaderBindings = 6,
+  // Arrays of kBankSegments, of the bank's pipelines only:
+  kBindBankGate = 6,
+  kBindBankUp = 7,
+  kBindBankDown = 8,
 };
+
+inline constexpr uint32_t kBankSegments = 8;
 
 inline constexpr uint32_t kPushWords = 16;
 inline constexpr uint32_t kResultIds = 4;
@@ -118,6 +124,16 @@ enum SpecId : uint32_t {
   kSpecGroups = 47,
   kSpecGroupsUsed = 48,
   kSpecOneToken = 49, ///< all: 1 = the step has one token, which spares a wait for the step buffer
+  // Of the expert bank (shaders/bank/segments.glsl):
+  kSpecBankSegmentSlots = 60, ///< slots a segment
+  kSpecBankSlotWords = 61,    ///< words a slot of gate and up
+  kSpecBankDownSlotWords = 62,
+  kSpecBankInner = 63,       ///< rows of gate and up
+  kSpecBankHidden = 64,      ///< rows of down
+  kSpecBankWinners = 65,     ///< slots a token, the shared expert's included
+  kSpecBankLimit = 66,       ///< f32
+  kSpecBankPreweighted = 67, ///< 1 = bf16 between the products, the weight in the first
+  kSpecBankSharedSlot = 68,  ///< all ones = none
 };
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };

@@ -75,6 +75,9 @@ bool open(Device::State& s, std::string& why) {
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.pNext = &wanted;
+  VkPhysicalDeviceFeatures core = {};
+  core.shaderStorageBufferArrayDynamicIndexing = features.features.shaderStorageBufferArrayDynamicIndexing;
+  info.pEnabledFeatures = &core;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
   if (!ok(vkCreateDevice(s.physical, &info, nullptr, &s.device), "vkCreateDevice", why))
@@ -94,12 +97,15 @@ bool make_layouts(Device::State& s, std::string& why) {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   for (uint32_t b = 0; b < kBindings; ++b)
     bindings.push_back({b, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-  VkDescriptorSetLayoutCreateInfo set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0, kBindings,
-                                         bindings.data()};
+  for (uint32_t b = 0; b < kBanks; ++b)
+    bindings.push_back(
+        {kBindings + b, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSegments, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  VkDescriptorSetLayoutCreateInfo set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0,
+                                         static_cast<uint32_t>(bindings.size()), bindings.data()};
   VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
   VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
                                   VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, 0};
-  VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBindings};
+  VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBindings + kBanks * kSegments};
   VkDescriptorPoolCreateInfo descriptors = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, 1, 1, &size};
   VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
   if (!ok(vkCreateDescriptorSetLayout(s.device, &set, nullptr, &s.set_layout), "vkCreateDescriptorSetLayout", why))
@@ -230,9 +236,12 @@ Device* Device::get(std::string& why) {
 
 bool Device::run(Dispatch& dispatch, std::string& why) {
   State& s = *state_;
-  std::vector<std::unique_ptr<Buffer>> buffers;
-  for (uint32_t b = 0; b < kBindings; ++b) {
-    buffers.push_back(std::make_unique<Buffer>(s.device));
+  constexpr uint32_t kAll = kBindings + kBanks * kSegments;
+  std::vector<std::unique_ptr<Buffer>> buffers(kAll);
+  for (uint32_t b = 0; b < kAll; ++b) {
+    if (b >= kBindings && !dispatch.buffers.count(b))
+      continue; // binding 0 stands in for segments that nothing reads
+    buffers[b] = std::make_unique<Buffer>(s.device);
     if (!fill(s, *buffers[b], dispatch.buffers[b], why))
       return false;
   }
@@ -242,14 +251,16 @@ bool Device::run(Dispatch& dispatch, std::string& why) {
   VkDescriptorSet set;
   if (!ok(vkAllocateDescriptorSets(s.device, &allocate, &set), "vkAllocateDescriptorSets", why))
     return false;
-  VkDescriptorBufferInfo infos[kBindings];
+  VkDescriptorBufferInfo infos[kAll];
   std::vector<VkWriteDescriptorSet> writes;
-  for (uint32_t b = 0; b < kBindings; ++b) {
-    infos[b] = {buffers[b]->buffer, 0, VK_WHOLE_SIZE};
-    writes.push_back({VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set, b, 0, 1, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                      nullptr, &infos[b], nullptr});
+  for (uint32_t b = 0; b < kAll; ++b) {
+    infos[b] = {(buffers[b] ? buffers[b] : buffers[0])->buffer, 0, VK_WHOLE_SIZE};
+    const uint32_t binding = b < kBindings ? b : kBindings + (b - kBindings) / kSegments;
+    const uint32_t element = b < kBindings ? 0 : (b - kBindings) % kSegments;
+    writes.push_back({VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set, binding, element, 1,
+                      VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, nullptr, &infos[b], nullptr});
   }
-  vkUpdateDescriptorSets(s.device, kBindings, writes.data(), 0, nullptr);
+  vkUpdateDescriptorSets(s.device, kAll, writes.data(), 0, nullptr);
   VkPipeline& pipeline = s.pipelines[dispatch.module];
   if (!pipeline && !make_pipeline(s, dispatch.module, pipeline, why))
     return false;

@@ -1,0 +1,31 @@
+// out = sum over the winners of weight * (down act). A workgroup has one hidden row; grid: hidden rows in x, tokens in z.
+// Input: the rows of bank_gate_up. Out: natural.
+
+#include "common/group_sum.glsl"
+
+void main() {
+  if (gl_WorkGroupID.z >= token_count())
+    return;
+  uint token = first_token() + gl_WorkGroupID.z, row = gl_WorkGroupID.x;
+  const uint groups = kInner / 32;
+  vec4 sum = vec4(0.0);
+  for (uint j = 0; j < kWinners; ++j) {
+    uint slot = winner_slot(token, j);
+    if (slot == kNoSlot)
+      continue;
+    uint segment = slot / kSegmentSlots, start = slot % kSegmentSlots * kDownSlotWords;
+    float weight = kPreweighted != 0 ? 1.0 : winner_weight(token, j);
+    for (uint g = local_index(); g < groups; g += kLocal) {
+      vec4 w[8];
+      down_group(segment, start, kHidden, groups, row, g, w);
+      for (uint i = 0; i < 8; ++i) {
+        uint at = input_row(token * kWinners + j) + 32 * g + 4 * i;
+        vec4 x = vec4(a32[at], a32[at + 1], a32[at + 2], a32[at + 3]);
+        sum = fma(w[i], x * weight, sum);
+      }
+    }
+  }
+  float total = group_sum((sum.x + sum.z) + (sum.y + sum.w));
+  if (local_index() == 0)
+    a32[out_row(token) + row] = stored(total);
+}

@@ -1,0 +1,39 @@
+// act = silu(gate x) * (up x) of every winner. A workgroup has one inner row of one winner; grid: inner rows in x, winners in y,
+// tokens in z. Input: natural. Out: a row a winner, kWinners rows a token.
+
+#include "common/group_sum.glsl"
+
+void main() {
+  if (gl_WorkGroupID.z >= token_count())
+    return;
+  uint token = first_token() + gl_WorkGroupID.z, winner = gl_WorkGroupID.y, row = gl_WorkGroupID.x;
+  uint slot = winner_slot(token, winner);
+  if (slot == kNoSlot)
+    return;
+  uint segment = slot / kSegmentSlots, start = slot % kSegmentSlots * kSlotWords;
+  const uint groups = kHidden / 32;
+  vec4 gate = vec4(0.0), up = vec4(0.0);
+  for (uint g = local_index(); g < groups; g += kLocal) {
+    vec4 a[8], b[8];
+    gate_group(segment, start, kInner, groups, row, g, a);
+    up_group(segment, start, kInner, groups, row, g, b);
+    for (uint j = 0; j < 8; ++j) {
+      uint at = input_row(token) + 32 * g + 4 * j;
+      vec4 x = vec4(a32[at], a32[at + 1], a32[at + 2], a32[at + 3]);
+      gate = fma(a[j], x, gate);
+      up = fma(b[j], x, up);
+    }
+  }
+  float gate_sum = stored(group_sum((gate.x + gate.z) + (gate.y + gate.w)));
+  float up_sum = stored(group_sum((up.x + up.z) + (up.y + up.w)));
+  if (local_index() != 0)
+    return;
+  if (kLimit > 0.0) {
+    gate_sum = min(gate_sum, kLimit);
+    up_sum = clamp(up_sum, -kLimit, kLimit);
+  }
+  float act = gate_sum / (1.0 + exp(-gate_sum)) * up_sum;
+  if (kPreweighted != 0)
+    act = to_bf16(winner_weight(token, winner) * act);
+  a32[out_row(token * kWinners + winner) + row] = act;
+}

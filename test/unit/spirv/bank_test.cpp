@@ -1,0 +1,161 @@
+// The expert bank: one layer step on the device against the host, with tensors that differ in every slot.
+
+#include <cmath>
+
+#include "formats/artifact/shader_abi.h"
+#include "formats/layout/layout.h"
+#include "test/unit/spirv/activations.h"
+#include "test/unit/spirv/device.h"
+
+namespace cortiq::codegen {
+namespace {
+
+using namespace formats; // codecs, and the numbers of shader_abi.h
+
+constexpr uint32_t kHidden = 128, kInner = 64, kSlots = 6, kSegmentSlots = 2, kChosen = 3, kWinners = 4, kCount = 2;
+constexpr float kLimit = 0.5f;
+constexpr uint32_t kNone = 0xffffffffu;
+
+float rounded(float x, bool half) {
+  uint32_t b = std::bit_cast<uint32_t>(x);
+  b = (b + 0x7fff + (b >> 16 & 1)) & 0xffff0000u;
+  return half ? std::bit_cast<float>(b) : x;
+}
+
+struct Bank {
+  const Codec* codec;
+  uint32_t rows, cols;
+  std::vector<std::vector<uint8_t>> slots;
+
+  Bank(const char* name, uint32_t r, uint32_t c, uint32_t seed) : codec(find_codec(name)), rows(r), cols(c) {
+    for (uint32_t s = 0; s < kSlots; ++s) {
+      slots.emplace_back(*packed_bytes(*codec, LayoutId::kVerbatim, rows, cols));
+      EXPECT_TRUE(fill_random(*codec, LayoutId::kVerbatim, rows, cols, seed + s, slots[s]).ok());
+      slots[s].resize((slots[s].size() + 3) / 4 * 4);
+    }
+  }
+  uint32_t words() const { return static_cast<uint32_t>(slots[0].size() / 4); }
+  void put(Dispatch& d, uint32_t bank) const {
+    for (uint32_t s = 0; s < kSlots; ++s) {
+      Words& segment = d.buffers[kFirstSegment + kSegments * bank + s / kSegmentSlots];
+      segment.resize((s % kSegmentSlots + 1) * words());
+      std::memcpy(segment.data() + s % kSegmentSlots * words(), slots[s].data(), slots[s].size());
+    }
+  }
+  std::vector<double> times(uint32_t slot, const std::vector<double>& x) const {
+    std::vector<double> y(rows);
+    std::vector<float> w(cols);
+    for (uint32_t r = 0; r < rows; ++r) {
+      codec->decode_row(slots[slot].data(), rows, cols, r, w.data());
+      for (uint32_t i = 0; i < cols; ++i)
+        y[r] += w[i] * x[i];
+    }
+    return y;
+  }
+};
+
+class BankTest : public ShaderTest {
+protected:
+  /// The released bounds for 128 x 64: normalised error below 0.02, cosine above 0.999.
+  void check(const char* outer, const char* inner, bool preweighted) {
+    SCOPED_TRACE(std::string(outer) + (preweighted ? " preweighted" : ""));
+    const Bank gate(outer, kInner, kHidden, 10), up(outer, kInner, kHidden, 20), down(inner, kHidden, kInner, 30);
+    const std::vector<uint32_t> experts = {5, 0, 7, 2, 5, 1};
+    const std::vector<float> shares = {0.5f, 0.3f, 0.2f, 0.6f, 0.3f, 0.1f};
+    const std::vector<uint32_t> remap = {3, 1, kNone, 0, 4, 2, 0, kNone}; // of eight experts
+    constexpr uint32_t kSharedSlot = 5, kStride = 2 * kChosen;
+    constexpr float kSharedWeight = 0.7f;
+    std::vector<std::vector<float>> xs;
+    Dispatch d;
+    Words& arena = d.buffers[kArena];
+    for (uint32_t t = 0; t < kCount; ++t) {
+      xs.push_back(random_floats(kHidden, t + 1));
+      append(arena, xs[t]);
+    }
+    const uint32_t routes_at = static_cast<uint32_t>(arena.size());
+    for (uint32_t t = 0; t < kCount; ++t) {
+      arena.insert(arena.end(), experts.begin() + t * kChosen, experts.begin() + (t + 1) * kChosen);
+      append(arena, {shares.begin() + t * kChosen, shares.begin() + (t + 1) * kChosen});
+    }
+    const uint32_t winners_at = static_cast<uint32_t>(arena.size()), act_at = winners_at + kCount * 2 * kWinners,
+                   out_at = act_at + kCount * kWinners * kInner;
+    arena.resize(out_at + kCount * kHidden);
+    d.buffers[kVectors] = remap;
+    d.buffers[kStep] = {kCount, 0, 0, 0};
+    d.buffers[kResults].assign(4 + kCount * (1 + 2 * kChosen), 0);
+    d.push = {0, routes_at, winners_at, 0, 0, kStride, 2 * kWinners, 0, 4};
+    d.grid = {1, 1, kCount};
+    run("bank_remap",
+        {{kSpecLocal, 32},
+         {kSpecExperts, kChosen},
+         {kSpecBankWinners, kWinners},
+         {kSpecBankSharedSlot, kSharedSlot},
+         {kSpecScale, std::bit_cast<uint32_t>(kSharedWeight)}},
+        d);
+    gate.put(d, 0);
+    up.put(d, 1);
+    down.put(d, 2);
+    std::vector<std::pair<uint32_t, uint32_t>> shape = {
+        {kSpecLocal, 32},           {kSpecBankSegmentSlots, kSegmentSlots}, {kSpecBankInner, kInner},
+        {kSpecBankHidden, kHidden}, {kSpecBankWinners, kWinners},           {kSpecBankPreweighted, preweighted}};
+    auto first = shape, second = shape;
+    first.insert(first.end(), {{kSpecBankSlotWords, gate.words()}, {kSpecBankLimit, std::bit_cast<uint32_t>(kLimit)}});
+    second.push_back({kSpecBankDownSlotWords, down.words()});
+    d.push = {0, 0, act_at, 0, 0, kHidden, kInner, 0, 0, 0, 0, winners_at};
+    d.grid = {kInner, kWinners, kCount};
+    run(std::string("bank_gate_up_") + outer, first, d);
+    d.push = {0, act_at, out_at, 0, 0, kInner, kHidden, 0, 0, 0, 0, winners_at};
+    d.grid = {kHidden, 1, kCount};
+    run(std::string("bank_down_") + inner, second, d);
+    if (HasFatalFailure())
+      return;
+    for (uint32_t t = 0; t < kCount; ++t) {
+      std::vector<double> want(kHidden);
+      std::vector<uint32_t> cold = {0};
+      for (uint32_t k = 0; k < kWinners; ++k) {
+        const uint32_t slot = k < kChosen ? remap[experts[t * kChosen + k]] : kSharedSlot;
+        const float weight = k < kChosen ? shares[t * kChosen + k] : kSharedWeight;
+        if (slot == kNone) {
+          ++cold[0];
+          cold.insert(cold.end(), {experts[t * kChosen + k], std::bit_cast<uint32_t>(weight)});
+          continue;
+        }
+        const std::vector<double> x(xs[t].begin(), xs[t].end());
+        std::vector<double> g = gate.times(slot, x), u = up.times(slot, x);
+        for (uint32_t i = 0; i < kInner; ++i) {
+          const float a = std::min(rounded(static_cast<float>(g[i]), preweighted), kLimit);
+          const float b = std::clamp(rounded(static_cast<float>(u[i]), preweighted), -kLimit, kLimit);
+          g[i] = rounded(static_cast<float>((preweighted ? weight : 1) * a / (1 + std::exp(-a)) * b), preweighted);
+        }
+        const std::vector<double> y = down.times(slot, g);
+        for (uint32_t i = 0; i < kHidden; ++i)
+          want[i] += (preweighted ? 1 : weight) * y[i];
+      }
+      for (uint32_t i = 0; i < cold.size(); ++i)
+        EXPECT_EQ(d.buffers[kResults][4 + t * (1 + 2 * kChosen) + i], cold[i]) << t << " " << i;
+      double error = 0, norm = 0, dot = 0, own = 0;
+      for (uint32_t i = 0; i < kHidden; ++i) {
+        const double expected = rounded(static_cast<float>(want[i]), preweighted);
+        const double got = std::bit_cast<float>(d.buffers[kArena][out_at + t * kHidden + i]);
+        error += (got - expected) * (got - expected);
+        norm += expected * expected;
+        own += got * got;
+        dot += got * expected;
+      }
+      EXPECT_GT(norm, 0);
+      EXPECT_LT(std::sqrt(error / norm), 0.02);
+      EXPECT_GT(dot / std::sqrt(norm * own), 0.999);
+    }
+  }
+};
+
+TEST_F(BankTest, EveryCodecInBothModes) {
+  for (const bool preweighted : {false, true}) {
+    check("mxfp4", "mxfp4", preweighted);
+    check("q4tp", "q4tp", preweighted);
+    check("q2tp", "q4tp", preweighted);
+  }
+}
+
+} // namespace
+} // namespace cortiq::codegen
