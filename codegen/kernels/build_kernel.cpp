@@ -248,7 +248,7 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
   if (block.empty() || !block.back().hasTrait<mlir::OpTrait::IsTerminator>())
     mlir::OpBuilder::atBlockEnd(&block).create<vec::ReturnOp>(loc);
   builder.setInsertionPoint(block.getTerminator());
-  Emit emit(builder, loc, &block, unit.lanes);
+  Emit emit(builder, loc, &block, unit.lanes, unit.byte_tables);
   const Frame frame = make_frame(emit, kernel->getArgs(), spec);
   if (spec.layout == formats::LayoutId::kVerbatim)
     find_verbatim(spec.codec)->build(frame, kernel->getArgs());

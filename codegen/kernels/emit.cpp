@@ -4,8 +4,8 @@ namespace cortiq::codegen {
 
 using namespace mlir;
 
-Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes)
-    : b_(builder), loc_(loc), constants_(constants), lanes_(lanes) {}
+Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes, bool byte_tables)
+    : b_(builder), loc_(loc), constants_(constants), lanes_(lanes), byte_tables_(byte_tables) {}
 
 Value Emit::constant(DenseElementsAttr value) {
   Value& cached = constant_cache_[value.getAsOpaquePointer()];
@@ -34,6 +34,12 @@ Value Emit::table16(const std::vector<int8_t>& values) {
   for (unsigned part = 0; part < vector_bytes() / 16; ++part)
     repeated.insert(repeated.end(), values.begin(), values.end());
   return constant(DenseElementsAttr::get(i8(), ArrayRef<int8_t>(repeated)));
+}
+Value Emit::bytes(const std::vector<uint8_t>& values) {
+  std::vector<uint8_t> repeated;
+  while (repeated.size() < vector_bytes())
+    repeated.insert(repeated.end(), values.begin(), values.end());
+  return constant(DenseElementsAttr::get(i8(), ArrayRef<uint8_t>(repeated)));
 }
 Value Emit::index(int64_t value) {
   Value& cached = index_cache_[value];
@@ -179,6 +185,21 @@ Value Emit::sign(Value x, Value w) {
 }
 Value Emit::lookup16(Value table, Value index) {
   return b_.create<vec::Lookup16Op>(loc_, table, index);
+}
+Value Emit::lookup64(Value table, Value index) {
+  return b_.create<vec::Lookup64Op>(loc_, table, index);
+}
+Value Emit::lookup128(Value low, Value high, Value index) {
+  return b_.create<vec::Lookup128Op>(loc_, index, low, high);
+}
+Value Emit::select_negative(Value signs, Value negative, Value other) {
+  return b_.create<vec::SelectNegativeOp>(loc_, signs, negative, other);
+}
+Value Emit::blend_bits(Value mask, Value ones, Value zeros) {
+  return b_.create<vec::BlendBitsOp>(loc_, mask, ones, zeros);
+}
+Value Emit::bit_fields(Value first, Value value) {
+  return b_.create<vec::BitFieldsOp>(loc_, first, value);
 }
 Value Emit::dot2(Value u, Value s, unsigned umax) {
   return b_.create<vec::Dot2Op>(loc_, u, s, int64_t(umax));

@@ -32,9 +32,11 @@ class Emit {
 public:
   /// Emits at `builder`'s insertion point, which must be inside a vec.kernel; constants go to `constants`' start.
   /// `lanes` is the number of 32-bit lanes of the target's vectors (8 or 16).
-  Emit(mlir::OpBuilder& builder, mlir::Location loc, mlir::Block* constants, unsigned lanes);
+  /// `byte_tables`: whether there are lookup64, lookup128 and bit_fields.
+  Emit(mlir::OpBuilder& builder, mlir::Location loc, mlir::Block* constants, unsigned lanes, bool byte_tables);
 
   unsigned lanes() const { return lanes_; }
+  bool byte_tables() const { return byte_tables_; }
   /// Bytes of a whole vector.
   unsigned vector_bytes() const { return lanes_ * 4; }
 
@@ -57,6 +59,8 @@ public:
   Value lanes_i32(const std::vector<int32_t>& values);
   /// 16 bytes, repeated in every 128-bit part: a table for lookup16.
   Value table16(const std::vector<int8_t>& values);
+  /// A vector of these bytes, repeated until it is full.
+  Value bytes(const std::vector<uint8_t>& values);
   Value index(int64_t value);
   /// The address of these numbers beside the code.
   Value table(std::span<const uint64_t> entries);
@@ -105,6 +109,11 @@ public:
   Value abs(Value v);
   Value sign(Value x, Value w); ///< x * sign(w), bytes
   Value lookup16(Value table, Value index);
+  Value lookup64(Value table, Value index);
+  Value lookup128(Value low, Value high, Value index);
+  Value select_negative(Value signs, Value negative, Value other);
+  Value blend_bits(Value mask, Value ones, Value zeros);
+  Value bit_fields(Value first, Value value);
   Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value pair_add(Value pairs);
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
@@ -129,6 +138,7 @@ private:
   mlir::Location loc_;
   mlir::Block* constants_;
   unsigned lanes_;
+  bool byte_tables_;
   std::map<const void*, Value> constant_cache_;
   std::map<int64_t, Value> index_cache_;
 };

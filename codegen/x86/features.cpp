@@ -15,15 +15,18 @@ const std::vector<TargetRow>& targets() {
       {"x86-64-v3", {"avx2", "bmi2", "f16c", "fma"}},
       {"avxvnni", {"avx2", "avx_vnni", "bmi2", "f16c", "fma"}},
       {"avx512vnni", {"avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c", "fma"}},
+      {"avx512vbmi",
+       {"avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vbmi", "avx512vl", "bmi2", "f16c", "fma"}},
       {"amx",
-       {"amx_int8", "amx_tile", "avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vl", "bmi2", "f16c",
-        "fma"}},
+       {"amx_int8", "amx_tile", "avx2", "avx512_vnni", "avx512bw", "avx512dq", "avx512f", "avx512vbmi", "avx512vl",
+        "bmi2", "f16c", "fma"}},
   };
   return rows;
 }
 
-constexpr std::string_view kKnown[] = {"amx_int8", "amx_tile", "avx2",     "avx512_vnni", "avx512bw", "avx512dq",
-                                       "avx512f",  "avx512vl", "avx_vnni", "bmi2",        "f16c",     "fma"};
+constexpr std::string_view kKnown[] = {"amx_int8", "amx_tile", "avx2",       "avx512_vnni", "avx512bw",
+                                       "avx512dq", "avx512f",  "avx512vbmi", "avx512vl",    "avx_vnni",
+                                       "bmi2",     "f16c",     "fma"};
 
 } // namespace
 
@@ -41,6 +44,7 @@ StatusOr<X86Features> x86_features(std::span<const std::string> names) {
   features.avx_vnni = has_all({"avx_vnni"});
   features.avx512 = has_all({"avx512f", "avx512bw", "avx512dq", "avx512vl"});
   features.avx512_vnni = features.avx512 && has_all({"avx512_vnni"});
+  features.avx512_vbmi = features.avx512 && has_all({"avx512vbmi"});
   features.amx = features.avx512_vnni && has_all({"amx_tile", "amx_int8"});
   if (!features.avx2)
     return unsupported("x86 kernels need at least avx2, fma, f16c and bmi2 (target x86-64-v3)");

@@ -22,6 +22,9 @@ bool kAvxVnni(const X86Features& f) {
 bool kAvx512Vnni(const X86Features& f) {
   return f.avx512_vnni;
 }
+bool kAvx512Vbmi(const X86Features& f) {
+  return f.avx512_vbmi;
+}
 bool kAmx(const X86Features& f) {
   return f.amx;
 }
@@ -84,6 +87,13 @@ void emit_sign(const Encoding& e) {
   e.c.vpsubb(e.d(), e.d(), e.r(0));
   e.c.vmovdqu8(e.d() | not_negative, e.r(0));
   e.c.vmovdqu8(e.d() | not_zero | Xbyak::util::T_z, e.d());
+}
+
+/// The EVEX form takes the choice from a mask register.
+void emit_select_negative(const Encoding& e) {
+  const Xbyak::Opmask negative(1);
+  e.c.vpmovb2m(negative, e.r(0));
+  with_memory(e, 1, [&](auto&& m) { e.c.vpblendmb(e.d() | negative, e.r(2), m); });
 }
 
 /// The gather's address: `mem` holds base and displacement, operand 0 the indices, imm their scale.
@@ -158,6 +168,12 @@ const LaneRow kLaneRows[] = {
     {"vec.fmax", "f32", kAvx2, {{"vmaxps", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vmaxps(e.d(), e.r(0), m); }); }}},
     {"vec.div", "f32", kAvx2, {{"vdivps", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vdivps(e.d(), e.r(0), m); }); }}},
     {"vec.lookup16", "i8", kAvx2, {{"vpshufb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpshufb(e.d(), e.r(0), m); }); }}},
+    {"vec.lookup64", "i8", kAvx512Vbmi, {{"vpermb", 0b01, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 0, [&](auto&& m) { e.c.vpermb(e.d(), e.r(1), m); }); }}},
+    {"vec.lookup128", "i8", kAvx512Vbmi, {{"vpermi2b", 0b100, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 2, [&](auto&& m) { e.c.vpermi2b(e.d(), e.r(1), m); }); }}},
+    {"vec.bit_fields", "i8", kAvx512Vbmi, {{"vpmultishiftqb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmultishiftqb(e.d(), e.r(0), m); }); }}},
+    {"vec.select_negative", "i8", kAvx2, {{"vpblendvb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpblendvb(e.d(), e.r(2), m, e.r(0)); }); }}},
+    {"vec.select_negative", "i8", kAvx512, {{"select_negative", 0b10, false, -1, false}, false, [](const Encoding& e) { emit_select_negative(e); }}},
+    {"vec.blend_bits", "", kAvx512, {{"vpternlogd", 0b100, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 2, [&](auto&& m) { e.c.vpternlogd(e.d(), e.r(1), m, 0xca); }); }}},
     {"vec.dot2", "i16", kAvx2, {{"vpmaddubsw", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmaddubsw(e.d(), e.r(0), m); }); }}},
     {"vec.mul_pairs", "i32", kAvx2, {{"vpmaddwd", 0b11, false, -1, false}, true, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmaddwd(e.d(), e.r(0), m); }); }}},
     {"vec.abs", "i8", kAvx2, {{"vpabsb", 0b1, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 0, [&](auto&& m) { e.c.vpabsb(e.d(), m); }); }}},

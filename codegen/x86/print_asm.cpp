@@ -37,7 +37,7 @@ public:
     instructions_.reset(target->createMCInstrInfo());
     subtarget_.reset(target->createMCSubtargetInfo(triple.str(), "",
                                                    "+avx2,+fma,+f16c,+bmi2,+avxvnni,+avx512f,+avx512bw,"
-                                                   "+avx512dq,+avx512vl,+avx512vnni,+amx-tile,+amx-int8"));
+                                                   "+avx512dq,+avx512vl,+avx512vnni,+avx512vbmi,+amx-tile,+amx-int8"));
     context_ = std::make_unique<llvm::MCContext>(triple, asm_info_.get(), registers_.get(), subtarget_.get());
     disassembler_.reset(target->createMCDisassembler(*subtarget_, *context_));
     printer_.reset(target->createMCInstPrinter(triple, /*Intel syntax*/ 1, *asm_info_, *instructions_, *registers_));

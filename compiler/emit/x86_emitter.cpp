@@ -55,6 +55,7 @@ private:
                             codegen::build_kernel(context, spec,
                                                   {.lanes = features_.max_vector_bits() / 32,
                                                    .dot4 = features_.avx_vnni || features_.avx512_vnni,
+                                                   .byte_tables = features_.avx512_vbmi,
                                                    .tiles = features_.amx}));
     mlir::IRRewriter rewriter(&context);
     mlir::DominanceInfo dominance(*kernel);

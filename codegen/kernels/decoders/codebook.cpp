@@ -33,4 +33,25 @@ Value Codebook::negated(Value magnitudes, Value signs, unsigned byte, unsigned h
   return e_.sub(e_.bit_xor(magnitudes, negative), negative);
 }
 
+Value Codebook::fields(Value word, unsigned start, unsigned stride, unsigned to) {
+  std::vector<uint8_t> first;
+  for (unsigned i = 0; i < 8; ++i)
+    first.push_back(uint8_t((32 * (i / 4) + start + stride * (i % 4) + 64 - to) % 64));
+  return e_.bit_fields(e_.bytes(first), e_.bitcast(word, e_.i8()));
+}
+
+Value Codebook::lookup_bytes(const std::vector<uint8_t>& table, Value index, const std::vector<Value>& high) {
+  index = e_.bitcast(index, e_.i8());
+  std::vector<Value> part;
+  for (auto at = table.begin(); at != table.end(); at += 128)
+    part.push_back(e_.lookup128(e_.bytes({at, at + 64}), e_.bytes({at + 64, at + 128}), index));
+  for (size_t bit = 0; part.size() > 1; ++bit) {
+    Value choice = bit == 0 ? index : e_.bitcast(high[bit - 1], e_.i8());
+    for (size_t i = 0; i < part.size() / 2; ++i)
+      part[i] = e_.select_negative(choice, part[2 * i + 1], part[2 * i]);
+    part.resize(part.size() / 2);
+  }
+  return part[0];
+}
+
 } // namespace cortiq::codegen

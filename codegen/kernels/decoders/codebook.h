@@ -7,6 +7,11 @@
 // four byte masks by two shuffles: one repeats the sign byte, a mask leaves bit j in byte j, and a table of what is
 // not 0 makes all ones of it. Registers: the grid index and the sign bytes of a row vector, while its steps follow
 // each other.
+//
+// Where bytes can be chosen from tables of registers, grids of up to 1024 entries are such tables, packed: two bits a
+// weight say which of the few magnitudes it has, so that an entry is one byte for four weights. A lookup then serves 64
+// entries at once, fields of bits bring the packed weights into bytes, the sign's bit beside them, and a last lookup
+// makes levels of them.
 
 #include <array>
 
@@ -63,6 +68,13 @@ protected:
 
   /// `magnitudes`, negative where bit j of nibble `half` of byte `byte` of the lane's `signs` is set.
   Value negated(Value magnitudes, Value signs, unsigned byte, unsigned half);
+
+  /// Bit start + stride * j of each lane, at bit `to` of byte j; what follows it in the lane stands above it.
+  Value fields(Value word, unsigned start, unsigned stride, unsigned to);
+  /// table[index] for indices of bytes; bit 7 of the bytes of high[i] is bit 8 + i of the index.
+  Value lookup_bytes(const std::vector<uint8_t>& table, Value index, const std::vector<Value>& high);
+  /// table[index], of a power of two of at most 64 entries, by the lowest bits of bytes.
+  Value lookup_low_bits(const std::vector<uint8_t>& table, Value index) { return e_.lookup64(e_.bytes(table), index); }
 
   /// d * (offset + n * factor), products of few enough bits to be exact.
   Value sub_scale(Value d, Value n, float factor, float offset) {

@@ -2,6 +2,8 @@
 //   iq1_s   32 weights a scale and a shift
 //   iq1_m   16 weights a scale, 8 a shift; d is spread over the scale words
 // w = d * (2 n + 1) * (level +- 1/8); the integer level here is 8 * level +- 1, the scale an eighth.
+// The grid has too many entries for registers: where there are tables of bytes and fields of bits, an entry is gathered
+// as 16 bits, two a weight, and serves two steps.
 
 #include "codegen/kernels/decoders/codebook.h"
 #include "codegen/kernels/decoders/decoders.h"
@@ -29,9 +31,25 @@ protected:
     Value down = e_.shr_s(bit < 31 ? e_.shl(word, 31 - bit) : word, 31);
     return e_.bitcast(e_.bit_or(down, e_.splat_i32(0x01010101)), e_.i8());
   }
+  /// The same of the packed grid: `word` holds the shift at bit `bit`.
+  Value moved_packed(Value entry, unsigned half, Value word, unsigned bit, uint8_t raised) {
+    std::vector<uint8_t> table;
+    for (unsigned i = 0; i < 8; ++i)
+      table.push_back(uint8_t(raised + 8 * (int(i & 3) - 1) + (i & 4 ? -1 : 1)));
+    Value code = e_.blend_bits(e_.splat_i8(4), fields(word, bit, 0, 2), fields(entry, 8 * half, 2, 0));
+    return lookup_low_bits(table, code);
+  }
+  /// Entries of 16 bits, a weight's level plus 1 in two of them, in the low half of the lane.
+  Value packed_entry(Value index) {
+    std::vector<uint32_t> pairs(formats::iq1_grid().size() / 2 + 1); // the last entry's load reads on
+    for (size_t i = 0; i < formats::iq1_grid().size(); ++i)
+      for (unsigned j = 0; j < 8; ++j)
+        pairs[i / 2] |= uint32_t(int8_t(formats::iq1_grid()[i] >> 8 * j) + 1) << (16 * (i % 2) + 2 * j);
+    return e_.gather_i32({e_.table(pairs), 0}, index, 2);
+  }
   Value eighth_scale(Value d, Value n) { return sub_scale(d, n, 0.25f, 0.125f); }
 
-  KeptRows index_, shift_;
+  KeptRows index_, shift_, entry_;
 };
 
 class IQ1SDecoder final : public IQ1 {
@@ -40,18 +58,33 @@ public:
 
   Geometry geometry() const override { return codebook(32, kLargest); }
   Value levels(const Record& r, unsigned v, unsigned step) override {
-    const unsigned group = step / 8, l = step % 8 / 2;
-    Value high = load_words(r.at, format_.field("qh"), group / 2, v);
-    Value index = index_[v].get(r, step / 2, [&] {
-      Value low = bits(load_words(r.at, format_.field("qs"), group, v), 8 * l, 8);
-      return e_.bit_or(low, bits(high, 16 * (group % 2) + 3 * l, 3, 8));
-    });
-    Value shift = shift_[v].get(r, group, [&] { return shift_bytes(high, 16 * (group % 2) + 15); });
-    return moved(index, step % 2, shift);
+    if (e_.byte_tables())
+      return packed_levels(r, v, step, 0);
+    const unsigned group = step / 8;
+    Value shift = shift_[v].get(r, group, [&] { return shift_bytes(high(r, v, group), shift_bit(group)); });
+    return moved(index_[v].get(r, step / 2, [&] { return index(r, v, step); }), step % 2, shift);
+  }
+  Value raised_levels(const Record& r, unsigned v, unsigned step) override {
+    return e_.byte_tables() ? packed_levels(r, v, step, 0x80) : IQ1::raised_levels(r, v, step);
   }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("qh"), s / 2, v), 16 * (s % 2) + 12, 3);
     return eighth_scale(load_f16(r.at, format_.field("d"), 0, v), n);
+  }
+
+private:
+  Value high(const Record& r, unsigned v, unsigned group) {
+    return load_words(r.at, format_.field("qh"), group / 2, v);
+  }
+  static unsigned shift_bit(unsigned group) { return 16 * (group % 2) + 15; }
+  Value index(const Record& r, unsigned v, unsigned step) {
+    const unsigned group = step / 8, l = step % 8 / 2;
+    Value low = bits(load_words(r.at, format_.field("qs"), group, v), 8 * l, 8);
+    return e_.bit_or(low, bits(high(r, v, group), 16 * (group % 2) + 3 * l, 3, 8));
+  }
+  Value packed_levels(const Record& r, unsigned v, unsigned step, uint8_t raised) {
+    Value entry = entry_[v].get(r, step / 2, [&] { return packed_entry(index(r, v, step)); });
+    return moved_packed(entry, step % 2, high(r, v, step / 8), shift_bit(step / 8), raised);
   }
 };
 
@@ -61,14 +94,14 @@ public:
 
   Geometry geometry() const override { return codebook(16, kLargest); }
   Value levels(const Record& r, unsigned v, unsigned step) override {
-    const unsigned eight = step / 2, nibble = 4 * (eight % 8);
-    Value high = load_words(r.at, format_.field("qh"), eight / 8, v);
-    Value index = index_[v].get(r, eight, [&] {
-      Value low = bits(load_words(r.at, format_.field("qs"), eight / 4, v), 8 * (eight % 4), 8);
-      return e_.bit_or(low, bits(high, nibble, 3, 8));
-    });
-    Value shift = shift_[v].get(r, eight, [&] { return shift_bytes(high, nibble + 3); });
-    return moved(index, step % 2, shift);
+    if (e_.byte_tables())
+      return packed_levels(r, v, step, 0);
+    const unsigned eight = step / 2;
+    Value shift = shift_[v].get(r, eight, [&] { return shift_bytes(high(r, v, eight), shift_bit(eight)); });
+    return moved(index_[v].get(r, eight, [&] { return index(r, v, eight); }), step % 2, shift);
+  }
+  Value raised_levels(const Record& r, unsigned v, unsigned step) override {
+    return e_.byte_tables() ? packed_levels(r, v, step, 0x80) : IQ1::raised_levels(r, v, step);
   }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     const formats::LayoutField& sc = format_.field("sc");
@@ -83,6 +116,20 @@ public:
   }
 
 private:
+  Value high(const Record& r, unsigned v, unsigned eight) {
+    return load_words(r.at, format_.field("qh"), eight / 8, v);
+  }
+  static unsigned shift_bit(unsigned eight) { return 4 * (eight % 8) + 3; }
+  Value index(const Record& r, unsigned v, unsigned eight) {
+    Value low = bits(load_words(r.at, format_.field("qs"), eight / 4, v), 8 * (eight % 4), 8);
+    return e_.bit_or(low, bits(high(r, v, eight), 4 * (eight % 8), 3, 8));
+  }
+  Value packed_levels(const Record& r, unsigned v, unsigned step, uint8_t raised) {
+    const unsigned eight = step / 2;
+    Value entry = entry_[v].get(r, eight, [&] { return packed_entry(index(r, v, eight)); });
+    return moved_packed(entry, step % 2, high(r, v, eight), shift_bit(eight), raised);
+  }
+
   KeptRows d_;
 };
 

@@ -11,36 +11,106 @@
 namespace cortiq::codegen {
 namespace {
 
-constexpr unsigned kLargest = 43;
+constexpr std::array<uint8_t, 3> kMagnitudes = {8, 25, 43};
 
-class IQ2XXSDecoder final : public Codebook {
+class IQ2 : public Codebook {
 public:
   using Codebook::Codebook;
 
-  Geometry geometry() const override { return codebook(32, kLargest); }
-  Value levels(const Record& r, unsigned v, unsigned step) override {
-    const unsigned group = step / 8, l = step % 8 / 2, half = step % 2;
-    Value index =
-        index_[v].get(r, step / 2, [&] { return bits(load_words(r.at, format_.field("qs"), group, v), 8 * l, 8); });
-    Value signs = signs_[v].get(
-        r, group, [&] { return spread_sign_indices(load_words(r.at, format_.field("signs"), group, v)); });
-    return negated(grid8(e_.table(formats::iq2_xxs_grid()), index, half), signs, l, half);
+  Value levels(const Record& r, unsigned v, unsigned step) final {
+    if (e_.byte_tables())
+      return lookup_low_bits(level_table(0), codes(r, v, step));
+    const unsigned eight = step / 2, half = step % 2;
+    Value index = index_[v].get(r, eight, [&] { return grid_index(r, v, eight); });
+    Value signs = signs_[v].get(r, step / 8, [&] { return sign_bytes(r, v, step / 8); });
+    return negated(grid8(e_.table(grid()), index, half), signs, place(eight % 4), half);
   }
+  Value raised_levels(const Record& r, unsigned v, unsigned step) final {
+    return e_.byte_tables() ? lookup_low_bits(level_table(0x80), codes(r, v, step))
+                            : Codebook::raised_levels(r, v, step);
+  }
+
+protected:
+  /// Grid indices of the four eights of a group of 32 weights: their low bytes, and what lookup_bytes wants of the
+  /// rest.
+  struct Indices {
+    Value low;
+    std::vector<Value> high;
+  };
+  virtual std::span<const uint64_t> grid() const = 0;
+  virtual Value grid_index(const Record& r, unsigned v, unsigned eight) = 0; ///< a lane
+  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0;
+  /// Signs of a group's eights, a byte each.
+  virtual Value sign_bytes(const Record& r, unsigned v, unsigned group) = 0;
+  /// Which byte of indices and signs is that of a group's eight number `l`.
+  virtual unsigned place(unsigned l) const { return l; }
+
+private:
+  /// Four weights of an entry's half, two bits each.
+  std::vector<uint8_t> packed(unsigned half) const {
+    std::vector<uint8_t> table;
+    for (const uint64_t entry : grid()) {
+      uint8_t four = 0;
+      for (unsigned j = 0; j < 4; ++j) {
+        const uint8_t magnitude = uint8_t(entry >> (32 * half + 8 * j));
+        four |= uint8_t((magnitude == kMagnitudes[2] ? 2 : magnitude == kMagnitudes[1] ? 1 : 0) << 2 * j);
+      }
+      table.push_back(four);
+    }
+    return table;
+  }
+  /// Levels by magnitude (two bits) and sign.
+  static std::vector<uint8_t> level_table(uint8_t raised) {
+    std::vector<uint8_t> table;
+    for (unsigned i = 0; i < 8; ++i) {
+      const uint8_t magnitude = kMagnitudes[std::min(i & 3, 2u)];
+      table.push_back(uint8_t(raised + (i & 4 ? -magnitude : magnitude)));
+    }
+    return table;
+  }
+  Value codes(const Record& r, unsigned v, unsigned step) {
+    const unsigned group = step / 8, at = place(step % 8 / 2), half = step % 2;
+    Value four = packed_[half][v].get(r, group, [&] {
+      const Indices index = indices(r, v, group);
+      return lookup_bytes(packed(half), index.low, index.high);
+    });
+    Value signs = signs_[v].get(r, group, [&] { return sign_bytes(r, v, group); });
+    return e_.blend_bits(e_.splat_i8(4), fields(signs, 8 * at + 4 * half, 1, 2), fields(four, 8 * at, 2, 0));
+  }
+
+  KeptRows index_, signs_;
+  std::array<KeptRows, 2> packed_;
+};
+
+class IQ2XXSDecoder final : public IQ2 {
+public:
+  using IQ2::IQ2;
+
+  Geometry geometry() const override { return codebook(32, kMagnitudes.back()); }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("signs"), s, v), 28, 4);
     return sub_scale(load_f16(r.at, format_.field("d"), 0, v), n, 0.25f, 0.125f);
   }
 
-private:
-  KeptRows index_, signs_;
+protected:
+  std::span<const uint64_t> grid() const override { return formats::iq2_xxs_grid(); }
+  Value grid_index(const Record& r, unsigned v, unsigned eight) override {
+    return bits(load_words(r.at, format_.field("qs"), eight / 4, v), 8 * (eight % 4), 8);
+  }
+  Indices indices(const Record& r, unsigned v, unsigned group) override {
+    return {load_words(r.at, format_.field("qs"), group, v), {}};
+  }
+  Value sign_bytes(const Record& r, unsigned v, unsigned group) override {
+    return spread_sign_indices(load_words(r.at, format_.field("signs"), group, v));
+  }
 };
 
 /// iq2_xs and iq2_s: nibbles of scales, one for 16 weights.
-class IQ2Nibbles : public Codebook {
+class IQ2Nibbles : public IQ2 {
 public:
-  using Codebook::Codebook;
+  using IQ2::IQ2;
 
-  Geometry geometry() const override { return codebook(16, kLargest); }
+  Geometry geometry() const override { return codebook(16, kMagnitudes.back()); }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("sc"), s / 8, v), 4 * (s % 8), 4);
     return sub_scale(load_f16(r.at, format_.field("d"), 0, v), n, 0.25f, 0.125f);
@@ -51,37 +121,57 @@ class IQ2XSDecoder final : public IQ2Nibbles {
 public:
   using IQ2Nibbles::IQ2Nibbles;
 
-  Value levels(const Record& r, unsigned v, unsigned step) override {
-    const unsigned eight = step / 2, half = step % 2, odd = eight % 2; // `odd`: which half of the dword
-    Value word = load_words(r.at, format_.field("qs"), eight / 2, v);
-    Value index = index_[v].get(r, eight, [&] { return bits(word, 16 * odd, 9); });
-    // The sign indices of both halves end at a byte's bit 6 when they are moved by one.
-    Value signs = signs_[v].get(r, eight / 2,
-                                [&] { return with_parity(e_.bit_and(e_.shr_u(word, 1), e_.splat_i32(0x7f007f00))); });
-    return negated(grid8(e_.table(formats::iq2_xs_grid()), index, half), signs, 2 * odd + 1, half);
+protected:
+  std::span<const uint64_t> grid() const override { return formats::iq2_xs_grid(); }
+  Value grid_index(const Record& r, unsigned v, unsigned eight) override {
+    return bits(load_words(r.at, format_.field("qs"), eight / 2, v), 16 * (eight % 2), 9);
   }
+  Indices indices(const Record& r, unsigned v, unsigned group) override {
+    auto [first, second] = words(r, v, group);
+    return {even_bytes(first, e_.shl(second, 8)), {e_.shl(high_bytes(first, second), 7)}};
+  }
+  /// The upper bytes hold sign indices above the grid index's last bit.
+  Value sign_bytes(const Record& r, unsigned v, unsigned group) override {
+    auto [first, second] = words(r, v, group);
+    return with_parity(e_.bit_and(e_.shr_u(high_bytes(first, second), 1), e_.splat_i32(0x7f7f7f7f)));
+  }
+  unsigned place(unsigned l) const override { return l % 2 * 2 + l / 2; }
 
 private:
-  KeptRows index_, signs_;
+  std::pair<Value, Value> words(const Record& r, unsigned v, unsigned group) {
+    const formats::LayoutField& qs = format_.field("qs");
+    return {load_words(r.at, qs, 2 * group, v), load_words(r.at, qs, 2 * group + 1, v)};
+  }
+  /// Bytes 0 and 2 of the one, 1 and 3 of the other.
+  Value even_bytes(Value even, Value odd) {
+    Value mask = e_.splat_i32(0x00ff00ff);
+    return e_.byte_tables() ? e_.blend_bits(mask, even, odd)
+                            : e_.bit_or(e_.bit_and(even, mask), e_.bit_and_not(mask, odd));
+  }
+  /// The upper bytes of four 16-bit units.
+  Value high_bytes(Value first, Value second) { return even_bytes(e_.shr_u(first, 8), second); }
 };
 
 class IQ2SDecoder final : public IQ2Nibbles {
 public:
   using IQ2Nibbles::IQ2Nibbles;
 
-  Value levels(const Record& r, unsigned v, unsigned step) override {
-    const unsigned eight = step / 2, group = step / 8, l = eight % 4, half = step % 2;
-    Value index = index_[v].get(r, eight, [&] {
-      Value low = bits(load_words(r.at, format_.field("qs"), group, v), 8 * l, 8);
-      Value high = bits(load_words(r.at, format_.field("qh"), group / 4, v), 2 * (eight % 16), 2, 8);
-      return e_.bit_or(low, high);
-    });
-    Value signs = load_words(r.at, format_.field("signs"), group, v);
-    return negated(grid8(e_.table(formats::iq2_s_grid()), index, half), signs, l, half);
+protected:
+  std::span<const uint64_t> grid() const override { return formats::iq2_s_grid(); }
+  Value grid_index(const Record& r, unsigned v, unsigned eight) override {
+    Value low = bits(load_words(r.at, format_.field("qs"), eight / 4, v), 8 * (eight % 4), 8);
+    Value high = bits(load_words(r.at, format_.field("qh"), eight / 16, v), 2 * (eight % 16), 2, 8);
+    return e_.bit_or(low, high);
   }
-
-private:
-  KeptRows index_;
+  Indices indices(const Record& r, unsigned v, unsigned group) override {
+    Value high = load_words(r.at, format_.field("qh"), group / 4, v);
+    const unsigned first = group % 4 * 8;
+    return {load_words(r.at, format_.field("qs"), group, v),
+            {fields(high, first, 2, 7), fields(high, first + 1, 2, 7)}};
+  }
+  Value sign_bytes(const Record& r, unsigned v, unsigned group) override {
+    return load_words(r.at, format_.field("signs"), group, v);
+  }
 };
 
 } // namespace

@@ -613,6 +613,7 @@ def Vec_ReduceAddOp : Vec_Unary<"reduce_add", Vec_WordVector, "the sum of all la
   }];
 }
 
+include "ByteOps.td"
 include "TileOps.td"
 
 #endif

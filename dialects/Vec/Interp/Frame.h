@@ -54,6 +54,8 @@ inline size_t laneBytes(mlir::Value value) {
   return laneOf(value).getIntOrFloatBitWidth() / 8;
 }
 
+/// Rows for the ops that move bytes and bits across a vector.
+void addByteOps(OpTable& table);
 /// Rows for the ops that compute lanes from lanes.
 void addLaneOps(OpTable& table);
 /// Rows for addresses, argument fields, loads and stores.

@@ -10,6 +10,7 @@ namespace {
 const OpTable& opTable() {
   static const OpTable table = [] {
     OpTable rows;
+    addByteOps(rows);
     addLaneOps(rows);
     addMemoryOps(rows);
     addTileOps(rows);

@@ -241,3 +241,21 @@ vec.kernel @few_words(%args: !vec.ptr) {
   // expected-error @+1 {{has as many words as lanes}}
   %r = vec.mul_bits %w, 1, %x, %x : vector<4xi32>, vector<8xf32>
 }
+
+// -----
+
+vec.kernel @narrow_table(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<32xi8>
+  // expected-error @+1 {{needs 512 bits, not 256}}
+  %w = vec.lookup64 %v, %v : vector<32xi8>
+}
+
+// -----
+
+vec.kernel @narrow_halves(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<16xi8>
+  // expected-error @+1 {{needs 512 bits, not 128}}
+  %w = vec.lookup128 %v, %v, %v : vector<16xi8>
+}

@@ -151,3 +151,21 @@ vec.kernel @tiles(%args: !vec.ptr) {
   vec.tile_release
   vec.return
 }
+
+// CHECK-LABEL: vec.kernel @bytes
+vec.kernel @bytes(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %a = vec.load %p[0] : vector<64xi8>
+  %b = vec.load %p[64] : vector<64xi8>
+  // CHECK: vec.lookup64 %{{.*}}, %{{.*}} : vector<64xi8>
+  %0 = vec.lookup64 %a, %b : vector<64xi8>
+  // CHECK: vec.lookup128 %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8>
+  %1 = vec.lookup128 %0, %a, %b : vector<64xi8>
+  // CHECK: vec.select_negative %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8>
+  %2 = vec.select_negative %1, %a, %0 : vector<64xi8>
+  // CHECK: vec.blend_bits %{{.*}}, %{{.*}}, %{{.*}} : vector<64xi8>
+  %3 = vec.blend_bits %2, %a, %1 : vector<64xi8>
+  // CHECK: vec.bit_fields %{{.*}}, %{{.*}} : vector<64xi8>
+  %4 = vec.bit_fields %3, %2 : vector<64xi8>
+  vec.return
+}

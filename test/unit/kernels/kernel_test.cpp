@@ -58,6 +58,7 @@ constexpr Target kTargets[] = {
     {"x86-64-v3", {.lanes = 8, .dot4 = false}},
     {"avxvnni", {.lanes = 8, .dot4 = true}},
     {"avx512vnni", {.lanes = 16, .dot4 = true}},
+    {"avx512vbmi", {.lanes = 16, .dot4 = true, .byte_tables = true}},
 };
 
 /// Calls the problem's machine code on the data.
@@ -124,7 +125,7 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
 /// where there are tiles. Neither the tokens nor the row groups fill whole blocks.
 TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
   mlir::MLIRContext context;
-  constexpr Target kTiles{"amx", {.lanes = 16, .dot4 = true, .tiles = true}};
+  constexpr Target kTiles{"amx", {.lanes = 16, .dot4 = true, .byte_tables = true, .tiles = true}};
   const std::string missing = testing::missing_for(kTiles.name);
   if (!missing.empty())
     std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());

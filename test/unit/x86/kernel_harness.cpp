@@ -48,6 +48,7 @@ std::string missing_for(const std::string& target) {
       {"avx512dq", __builtin_cpu_supports("avx512dq")},
       {"amx_tile", may_use_tiles()},
       {"amx_int8", may_use_tiles()},
+      {"avx512vbmi", __builtin_cpu_supports("avx512vbmi")},
       {"avx512vl", __builtin_cpu_supports("avx512vl")},
       {"avx512_vnni", __builtin_cpu_supports("avx512vnni")},
   };

@@ -55,6 +55,11 @@ const OpRow kRows[] = {
     {"abs_i32", "vec.abs %a", {"i32", "i32", "i32"}, 1, "i32", "R"},
     {"sign_i8", "vec.sign %a, %b", {"i8", "i8", "i8"}, 1, "i8", "R"},
     {"lookup16", "vec.lookup16 %a, %b", {"i8", "i8", "i8"}, 1, "i8", "R"},
+    {"lookup64", "vec.lookup64 %a, %b", {"i8", "i8", "i8"}, 1, "i8", "R"},
+    {"lookup128", "vec.lookup128 %a, %b, %c", {"i8", "i8", "i8"}, 1, "i8", "R"},
+    {"select_negative", "vec.select_negative %a, %b, %c", {"i8", "i8", "i8"}, 1, "i8", "R"},
+    {"blend_bits", "vec.blend_bits %a, %b, %c", {"i32", "i32", "i32"}, 1, "i32", "R"},
+    {"bit_fields", "vec.bit_fields %a, %b", {"i8", "i8", "i8"}, 1, "i8", "R"},
     {"pair_add", "vec.pair_add %a", {"i16", "i16", "i16"}, 1, "i32", "A -> R"},
     {"dot2", "vec.dot2 %u, %b {umax = 15 : i64}", {"i8", "i8", "i8"}, 1, "i16", "A -> R"},
     {"dot4", "vec.dot4 %z, %a, %b {umax = 255 : i64}", {"i8", "i8", "i8"}, 1, "i32", "R, A"},
@@ -78,7 +83,24 @@ const OpRow kRows[] = {
     {"reduce_i32", "vec.reduce_add %a", {"i32", "i32", "i32"}, 1, "i32", "R"},
 };
 
-const char* const kTargets[] = {"x86-64-v3", "avxvnni", "avx512vnni"};
+const char* const kTargets[] = {"x86-64-v3", "avxvnni", "avx512vnni", "avx512vbmi"};
+
+bool has_512_bits(const std::string& target) {
+  return target.starts_with("avx512");
+}
+
+/// Whether the target has the op at this width.
+bool has_op(const std::string& op, const std::string& target, unsigned bits) {
+  if (bits == 512 && !has_512_bits(target))
+    return false;
+  if (op == "lookup64" || op == "lookup128")
+    return bits == 512 && target == "avx512vbmi";
+  if (op == "bit_fields")
+    return target == "avx512vbmi";
+  if (op == "blend_bits")
+    return has_512_bits(target);
+  return bits >= 128 || op != "lookup16";
+}
 
 std::string head(const std::string& name) {
   return "vec.kernel @" + name +
@@ -112,8 +134,7 @@ TEST(X86Ops, EveryOpAtEveryWidth) {
     }
     for (const OpRow& row : kRows)
       for (unsigned bits : {64u, 128u, 256u, 512u}) {
-        if ((bits == 512 && std::string(target) != "avx512vnni") || bits / row.narrower < 64 ||
-            (bits < 128 && std::string(row.name) == "lookup16"))
+        if (bits / row.narrower < 64 || !has_op(row.name, target, bits))
           continue;
         const unsigned in_bits = bits / row.narrower, in_bytes = in_bits / 8;
         const std::string in = vector_type(in_bits, row.operand[0]), out = vector_type(bits, row.result);
@@ -155,7 +176,7 @@ TEST(X86Ops, TailsTouchNothingBeyondTheirLanes) {
       continue;
     for (const std::string lane : {"i8", "i16", "i32", "f32", "f16"})
       for (unsigned bits : {64u, 128u, 256u, 512u}) {
-        if (bits == 512 && std::string(target) != "avx512vnni")
+        if (bits == 512 && !has_512_bits(target))
           continue;
         const unsigned lane_bytes = lane == "i8" ? 1 : lane == "i32" || lane == "f32" ? 4 : 2;
         for (unsigned lanes = 1; lanes <= bits / 8 / lane_bytes; ++lanes) {
@@ -181,7 +202,7 @@ TEST(X86Ops, SplatsAndGathersReadTheirLanesOnly) {
     if (!testing::missing_for(target).empty())
       continue;
     for (unsigned bits : {128u, 256u, 512u}) {
-      if (bits == 512 && std::string(target) != "avx512vnni")
+      if (bits == 512 && !has_512_bits(target))
         continue;
       for (const std::string lane : {"i8", "i16", "i32", "f32", "f16", "bf16"}) {
         auto parsed = testing::parse_kernel(head("splat") + "  %v = vec.load_splat %p[0] : " + vector_type(bits, lane) +

@@ -25,6 +25,6 @@ uint64_t run(uint64_t rounds) {
 
 } // namespace
 
-const Unit kAvx512F32 = {"avx512 fma f32", "f32", "avx512vnni amx", {"avx512f"}, kChains * 32, run};
+const Unit kAvx512F32 = {"avx512 fma f32", "f32", "avx512vnni avx512vbmi amx", {"avx512f"}, kChains * 32, run};
 
 } // namespace cortiq::bench

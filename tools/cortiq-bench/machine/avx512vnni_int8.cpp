@@ -25,6 +25,7 @@ uint64_t run(uint64_t rounds) {
 
 } // namespace
 
-const Unit kAvx512VnniInt8 = {"avx512vnni int8", "int8", "avx512vnni", {"avx512f", "avx512_vnni"}, kChains * 128, run};
+const Unit kAvx512VnniInt8 = {"avx512vnni int8",          "int8",        "avx512vnni avx512vbmi",
+                              {"avx512f", "avx512_vnni"}, kChains * 128, run};
 
 } // namespace cortiq::bench
