@@ -210,7 +210,7 @@ cortiq_status cortiq_session_generate(cortiq_session* session, const uint32_t* i
       if (callback && callback(user, id, piece.data(), piece.size()) != 0)
         by_callback = true;
     };
-    const auto sink = [&](uint32_t id) -> Status {
+    const auto sink = [&](uint32_t id, std::span<const float>) -> Status {
       std::string piece;
       if (decoder) {
         CORTIQ_ASSIGN_OR_RETURN(piece, decoder->push(id));

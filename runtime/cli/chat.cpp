@@ -122,7 +122,7 @@ private:
     Printer printer(loaded_.text, !options_.json);
     StatusOr<Generated> result =
         generate(*loaded_.engine, sampler, std::span(ids).subspan(kept), generate_options(options_, loaded_),
-                 [&](uint32_t id) { return printer.push(id); });
+                 [&](uint32_t id, std::span<const float>) { return printer.push(id); });
     if (!result.ok())
       return result.status();
     CORTIQ_RETURN_IF_ERROR(printer.finish());

@@ -46,7 +46,7 @@ Status run_prompt(const RunOptions& options, Loaded& loaded) {
   if (options.max_tokens != 0) {
     sampling::Sampler sampler = make_sampler(options, loaded);
     CORTIQ_ASSIGN_OR_RETURN(result, generate(*loaded.engine, sampler, prompt, generate_options(options, loaded),
-                                             [&](uint32_t id) { return printer.push(id); }));
+                                             [&](uint32_t id, std::span<const float>) { return printer.push(id); }));
     CORTIQ_RETURN_IF_ERROR(printer.finish());
   } else if (options.logits.empty()) {
     CORTIQ_RETURN_IF_ERROR(collect_logits(*loaded.engine, prompt, [](std::span<const float>) { return Status(); }));

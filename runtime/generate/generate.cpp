@@ -78,7 +78,7 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
     sampler.observe(id);
     out.tokens.push_back(id);
     if (sink)
-      CORTIQ_RETURN_IF_ERROR(sink(id));
+      CORTIQ_RETURN_IF_ERROR(sink(id, logits));
     if (out.tokens.size() == options.max_tokens || stepper.position() == engine.max_context())
       break; // the last token needs no forward pass
     if (cancelled()) {

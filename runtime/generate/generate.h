@@ -40,8 +40,9 @@ struct Generated {
   DraftCounts drafts;
 };
 
-/// Called with each token as it is chosen; a failure ends the generation and is returned.
-using TokenSink = std::function<Status(uint32_t id)>;
+/// Called with each token as it is chosen, and the logits it was chosen from; a failure ends the generation and is
+/// returned.
+using TokenSink = std::function<Status(uint32_t id, std::span<const float> logits)>;
 
 /// Runs `prompt` (not empty, and it must fit what is left of the engine's context) and generates. A context of which
 /// the prompt leaves nothing still yields one token. A position whose logits hold a NaN is a failure.

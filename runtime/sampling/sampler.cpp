@@ -35,6 +35,11 @@ Status SamplingOptions::validate() const {
     return out_of_range("repetition penalty", repetition_penalty, "above 0 and at most 10000");
   if (!(std::abs(presence_penalty) <= 1e4f))
     return out_of_range("presence penalty", presence_penalty, "between -10000 and 10000");
+  if (!(std::abs(frequency_penalty) <= 1e4f))
+    return out_of_range("frequency penalty", frequency_penalty, "between -10000 and 10000");
+  for (const auto& [id, value] : bias)
+    if (!(std::abs(value) <= 1e4f))
+      return out_of_range(("bias of token " + std::to_string(id)).c_str(), value, "between -10000 and 10000");
   return Status();
 }
 
@@ -89,22 +94,26 @@ void Sampler::take(std::span<const float> logits) {
   for (uint32_t id : options_.suppress)
     if (id < count)
       logits_[id] = kExcluded;
+  for (const auto& [id, value] : options_.bias)
+    if (id < count)
+      logits_[id] += value;
   penalize();
 }
 
 void Sampler::penalize() {
-  if (options_.repetition_penalty == 1 && options_.presence_penalty == 0)
+  if (options_.repetition_penalty == 1 && options_.presence_penalty == 0 && options_.frequency_penalty == 0)
     return;
-  seen_.assign(logits_.size(), 0);
+  counts_.assign(logits_.size(), 0);
   size_t window = options_.penalty_window == 0 ? past_.size() : std::min<size_t>(past_.size(), options_.penalty_window);
-  for (size_t i = past_.size() - window; i < past_.size(); ++i) {
-    uint32_t id = past_[i];
-    if (id >= logits_.size() || seen_[id])
+  for (size_t i = past_.size() - window; i < past_.size(); ++i)
+    if (past_[i] < counts_.size())
+      ++counts_[past_[i]];
+  for (size_t id = 0; id < counts_.size(); ++id) {
+    if (counts_[id] == 0)
       continue;
-    seen_[id] = 1;
     float& logit = logits_[id];
     logit = logit > 0 ? logit / options_.repetition_penalty : logit * options_.repetition_penalty;
-    logit -= options_.presence_penalty;
+    logit -= options_.presence_penalty + options_.frequency_penalty * static_cast<float>(counts_[id]);
   }
 }
 

@@ -1,12 +1,13 @@
 #pragma once
 
-// Choosing the next token from logits. The chain, in order: suppressed ids, repetition penalty, presence penalty,
-// temperature, softmax, min-p, top-k, top-p, draw.
+// Choosing the next token from logits. The chain, in order: suppressed ids, bias, repetition penalty, presence and
+// frequency penalty, temperature, softmax, min-p, top-k, top-p, draw.
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/status.h"
@@ -20,9 +21,11 @@ struct SamplingOptions {
   float min_p = 0.05f;             ///< drop what is below this share of the most likely; 0: nothing
   float repetition_penalty = 1.1f; ///< of ids in the past: positive logits divided, others multiplied; 1: none
   float presence_penalty = 0.0f;   ///< subtracted from the logits of ids in the past
+  float frequency_penalty = 0.0f;  ///< subtracted as often as the id is in the past
   uint32_t penalty_window = 0;     ///< how many of the last ids are the past; 0: all
   uint64_t seed = 0;
-  std::vector<uint32_t> suppress; ///< ids never chosen
+  std::vector<uint32_t> suppress;               ///< ids never chosen
+  std::vector<std::pair<uint32_t, float>> bias; ///< added to the logits of these ids, before all else
 
   /// Greedy decoding without penalties.
   static SamplingOptions greedy();
@@ -78,7 +81,7 @@ private:
   SplitMix64 random_;
   std::vector<uint32_t> past_;
   std::vector<float> logits_;
-  std::vector<uint8_t> seen_;
+  std::vector<uint32_t> counts_; ///< of the ids in the past
   std::vector<Candidate> candidates_;
 };
 

@@ -181,6 +181,24 @@ TEST(SamplerTest, PresencePenaltyAndWindow) {
   EXPECT_EQ(*sampler.sample(std::vector<float>{1, 1.5f, 1.5f}), 0u);
 }
 
+TEST(SamplerTest, FrequencyPenaltyCountsTheOccurrences) {
+  SamplingOptions options = SamplingOptions::greedy();
+  options.frequency_penalty = 0.5f;
+  Sampler sampler(options, 10);
+  sampler.observe(std::vector<uint32_t>{0, 0, 0, 2});
+  EXPECT_EQ(*sampler.sample(std::vector<float>{3, 1.75f, 2}), 1u); // 1.5, 1.75, 1.5
+  EXPECT_EQ(*sampler.sample(std::vector<float>{3.5f, 1.75f, 2}), 0u);
+}
+
+TEST(SamplerTest, BiasIsAddedBeforeAllElse) {
+  SamplingOptions options = SamplingOptions::greedy();
+  options.bias = {{2, 5.0f}, {0, -1.0f}, {99, 100.0f}};
+  Sampler sampler(options, 10);
+  EXPECT_EQ(*sampler.sample(std::vector<float>{3, 1, -1}), 2u);
+  options.bias = {{2, 2e4f}};
+  EXPECT_FALSE(options.validate().ok());
+}
+
 TEST(SamplerTest, DrawsAscendingByCumulativeProbability) {
   // Two equal logits: below one half the first id, from one half on the second.
   SplitMix64 random(42);

@@ -1,0 +1,56 @@
+#include "tools/cortiq-serve/http/metrics.h"
+
+#include <cstdio>
+#include <unistd.h>
+
+namespace cortiq::serve {
+namespace {
+
+/// Bytes of this process in memory.
+double resident_bytes() {
+  unsigned long long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*u %llu", &pages) != 1)
+      pages = 0;
+    std::fclose(file);
+  }
+  return static_cast<double>(pages) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+} // namespace
+
+std::string metrics_text(const SchedulerState& state) {
+  struct Row {
+    const char *name, *type, *help;
+    double value;
+  };
+  const auto number = [](uint64_t value) { return static_cast<double>(value); };
+  const Row rows[] = {
+      {"requests_accepted_total", "counter", "Requests taken on", number(state.accepted)},
+      {"requests_refused_total", "counter", "Requests refused because too many waited", number(state.refused)},
+      {"requests_finished_total", "counter", "Requests answered in full", number(state.finished)},
+      {"requests_cancelled_total", "counter", "Requests whose client left, or whose time was up",
+       number(state.cancelled)},
+      {"requests_failed_total", "counter", "Requests that failed", number(state.failed)},
+      {"requests_waiting", "gauge", "Requests that wait for a session", number(state.waiting)},
+      {"requests_running", "gauge", "Requests that are being answered", number(state.running)},
+      {"sessions", "gauge", "Sessions there are", number(state.sessions)},
+      {"prompt_tokens_total", "counter", "Tokens of prompts", number(state.prompt_tokens)},
+      {"prompt_tokens_kept_total", "counter", "Of those, tokens that a session held already",
+       number(state.kept_tokens)},
+      {"generated_tokens_total", "counter", "Tokens generated", number(state.generated_tokens)},
+      {"first_token_seconds_total", "counter", "Time from arrival to the first token, summed",
+       state.first_token_seconds},
+      {"resident_bytes", "gauge", "Memory of the process", resident_bytes()},
+  };
+  std::string out;
+  char line[512];
+  for (const Row& row : rows) {
+    std::snprintf(line, sizeof line, "# HELP cortiq_%s %s.\n# TYPE cortiq_%s %s\ncortiq_%s %.17g\n", row.name, row.help,
+                  row.name, row.type, row.name, row.value);
+    out += line;
+  }
+  return out;
+}
+
+} // namespace cortiq::serve

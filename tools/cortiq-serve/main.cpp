@@ -1,0 +1,97 @@
+// cortiq-serve: a compiled model behind the OpenAI interface. Exit codes: 0 told to end, 2 bad input or command line, 1
+// a bug of ours.
+
+#include <csignal>
+#include <cstdio>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <pthread.h>
+#include <thread>
+
+#include "formats/file_guard.h"
+#include "formats/quote.h"
+#include "formats/standard_output.h"
+#include "tools/cortiq-serve/options.h"
+
+namespace {
+
+using cortiq::Status;
+using namespace cortiq::serve;
+
+sigset_t ending_signals() {
+  sigset_t out;
+  sigemptyset(&out);
+  sigaddset(&out, SIGTERM);
+  sigaddset(&out, SIGINT);
+  return out;
+}
+
+cortiq::StatusOr<ServedModel> load(const ServeOptions& options) {
+  ServedModel out;
+  cortiq::runtime::LoadOptions how;
+  how.memory = options.memory;
+  how.verify_weights = options.verify;
+  CORTIQ_ASSIGN_OR_RETURN(out.model, cortiq::runtime::Model::load(options.file, how));
+  if (out.model->tokenizer().empty())
+    return cortiq::unsupported(cortiq::formats::quote(options.file) +
+                               " has no tokenizer, and clients send text: " + out.model->info().text_absent);
+  CORTIQ_ASSIGN_OR_RETURN(cortiq::runtime::text::TextModel text,
+                          cortiq::runtime::text::open_text_section(out.model->tokenizer()));
+  out.text = std::make_shared<const cortiq::runtime::text::TextModel>(std::move(text));
+  out.id = !options.model_id.empty()         ? options.model_id
+           : !out.model->info().name.empty() ? out.model->info().name
+                                             : std::filesystem::path(options.file).stem().string();
+  out.created = static_cast<int64_t>(std::time(nullptr));
+  return out;
+}
+
+Status serve(const ServeOptions& options) {
+  // Before any thread: each inherits it, and only the waiting one below hears of an end.
+  const sigset_t ending = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  CORTIQ_ASSIGN_OR_RETURN(ServedModel model, load(options));
+  CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
+                          Scheduler::create(model.model, model.text, options.scheduler));
+  model.max_context = scheduler->max_context();
+  HttpServer server(model, *scheduler, options.http);
+  CORTIQ_ASSIGN_OR_RETURN(const int port, server.bind());
+  std::printf("cortiq-serve: %s at http://%s:%d\n", cortiq::formats::quote(model.id).c_str(), options.http.host.c_str(),
+              port);
+  CORTIQ_RETURN_IF_ERROR(cortiq::formats::flush_standard_output());
+  std::thread waiting([&] {
+    int signal = 0;
+    sigwait(&ending, &signal);
+    server.stop();
+  });
+  const Status served = server.serve();
+  if (!served.ok())
+    pthread_kill(waiting.native_handle(), SIGTERM);
+  waiting.join();
+  return served;
+}
+
+int complain(const std::string& sentence, int code) {
+  std::fprintf(stderr, "cortiq-serve: %s\n", sentence.c_str());
+  return code;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  cortiq::formats::install_file_guard("cortiq-serve");
+  try {
+    ServeOptions options;
+    const ParseOutcome outcome = parse_serve_options(argc, argv, options);
+    if (!outcome.run)
+      return cortiq::formats::exit_code_after_output("cortiq-serve", outcome.exit);
+    const Status status = serve(options);
+    return status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
+  } catch (const std::bad_alloc&) {
+    return complain("there is not enough memory for this model", 2);
+  } catch (const std::exception& error) {
+    return complain(std::string("internal error: ") + error.what(), 1);
+  }
+}

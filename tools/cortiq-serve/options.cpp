@@ -1,0 +1,138 @@
+#include "tools/cortiq-serve/options.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "formats/quote.h"
+#include "runtime/cli/memory_size.h"
+#include "runtime/cli/whole_number.h"
+
+namespace cortiq::serve {
+namespace {
+
+using runtime::cli::memory_size;
+using runtime::cli::whole_number;
+
+constexpr const char* kProgram = "cortiq-serve";
+constexpr uint64_t kMostSeconds = 86400;
+
+ParseOutcome refuse(const std::string& sentence) {
+  std::fprintf(stderr, "%s: %s\n", kProgram, sentence.c_str());
+  return {false, 2};
+}
+
+struct RawOptions {
+  std::string key_file, kv, memory, max_body = "8M", log = "text";
+  uint64_t timeout = 600, drain = 30;
+};
+
+void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
+  app.add_option("FILE", o.file, "an artifact (.cqa) that cortiq-compile made")->required();
+  app.add_option("--model-id", o.model_id, "the name that clients use; the artifact's own unless given")
+      ->type_name("NAME");
+
+  const char* net = "Network";
+  app.add_option("--host", o.http.host, "address to listen on; others than this machine reach 0.0.0.0")
+      ->capture_default_str()
+      ->group(net);
+  app.add_option("--port", o.http.port, "port to listen on; 0: any free one, which is printed")
+      ->capture_default_str()
+      ->check(whole_number(0, 65535))
+      ->group(net);
+  app.add_option("--api-key-file", raw.key_file,
+                 "file with the key that clients have to send; or the key in the environment as CORTIQ_API_KEY")
+      ->type_name("FILE")
+      ->group(net);
+  app.add_option("--max-body", raw.max_body, "largest request")
+      ->capture_default_str()
+      ->check(memory_size())
+      ->group(net);
+  app.add_option("--connections", o.http.connections, "connections served at a time")
+      ->capture_default_str()
+      ->check(whole_number(1, 4096))
+      ->group(net);
+  app.add_option("--timeout", raw.timeout, "seconds for one answer, waiting included")
+      ->capture_default_str()
+      ->check(whole_number(1, kMostSeconds))
+      ->group(net);
+  app.add_option("--drain", raw.drain, "seconds for what runs when the server is told to end")
+      ->capture_default_str()
+      ->check(whole_number(0, kMostSeconds))
+      ->group(net);
+  app.add_option("--log", raw.log, "a line for each request on stderr: text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}))
+      ->group(net);
+
+  const char* work = "Work";
+  app.add_option("--sessions", o.scheduler.sessions, "conversations at a time; they share the threads")
+      ->capture_default_str()
+      ->check(whole_number(1, 1024))
+      ->group(work);
+  app.add_option("--queue", o.scheduler.queue, "requests that may wait; more are refused with status 429")
+      ->capture_default_str()
+      ->check(whole_number(0, 1 << 20))
+      ->group(work);
+  app.add_option("-t,--threads", o.scheduler.threads, "threads of all sessions together; 0: what this machine allows")
+      ->capture_default_str()
+      ->check(whole_number(0, 1024))
+      ->group(work);
+  app.add_option("--max-context", o.scheduler.max_context, "tokens a session; 0: what the artifact was compiled for")
+      ->capture_default_str()
+      ->check(whole_number(0))
+      ->group(work);
+  app.add_option("--kv", raw.kv, "cache type: f32, f16 or q8")->check(CLI::IsMember({"f32", "f16", "q8"}))->group(work);
+  app.add_option("--memory", raw.memory,
+                 "bytes for weights, caches and work space (8G); experts beyond it stay on disk")
+      ->check(memory_size())
+      ->group(work);
+  app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(work);
+}
+
+/// The key of a file's first line.
+StatusOr<std::string> read_key(const std::string& path) {
+  std::ifstream file(path);
+  std::string key;
+  if (!file || !std::getline(file, key) || key.empty())
+    return io_error("the key file " + formats::quote(path) + " cannot be read or begins with an empty line");
+  return key;
+}
+
+} // namespace
+
+ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
+  CLI::App app("Serves a compiled language model: the OpenAI interface over HTTP, and a page to chat with it.",
+               kProgram);
+  app.set_version_flag("--version", std::string(kProgram) + " " CORTIQ_VERSION);
+  app.footer(
+      "It listens on this machine only unless --host says otherwise; give it a key then.\n"
+      "Exit codes: 0 told to end, 2 bad input or command line or a machine that cannot run it, 1 a bug of ours.");
+  RawOptions raw;
+  declare(app, out, raw);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return {false, app.exit(done)};
+  } catch (const CLI::ParseError& error) {
+    return refuse(std::string(error.what()) + "; see --help");
+  }
+  if (const char* key = std::getenv("CORTIQ_API_KEY"))
+    out.http.api_key = key;
+  if (!raw.key_file.empty()) {
+    StatusOr<std::string> key = read_key(raw.key_file);
+    if (!key.ok())
+      return refuse(key.status().message());
+    out.http.api_key = *std::move(key);
+  }
+  out.memory = runtime::cli::parse_memory_size(raw.memory).value_or(0);
+  out.http.max_body = runtime::cli::parse_memory_size(raw.max_body).value_or(0);
+  out.http.timeout = std::chrono::seconds(raw.timeout);
+  out.http.drain = std::chrono::seconds(raw.drain);
+  out.http.json_log = raw.log == "json";
+  out.scheduler.kv = runtime::parse_kv_type(raw.kv);
+  return {};
+}
+
+} // namespace cortiq::serve

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/cortiq-serve/engine/scheduler.h"
+#include "tools/cortiq-serve/http/server.h"
+
+namespace cortiq::serve {
+
+struct ServeOptions {
+  std::string file;
+  std::string model_id; ///< empty: the artifact's name
+  uint64_t memory = 0;
+  bool verify = false;
+  SchedulerOptions scheduler;
+  HttpOptions http;
+};
+
+struct ParseOutcome {
+  bool run = true;
+  int exit = 0; ///< when not
+};
+
+/// Reads the command line; prints help, version and complaints itself.
+ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out);
+
+} // namespace cortiq::serve
