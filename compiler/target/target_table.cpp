@@ -12,6 +12,12 @@ std::vector<std::string_view> featuresOf(std::string_view name) {
   return {features.begin(), features.end()};
 }
 
+/// ELF machine of a target; 0 where nothing is known of it.
+uint32_t machineOf(const Target& target) {
+  const formats::TargetNeeds* needs = formats::find_target_needs(target.name);
+  return needs ? needs->machine : 0;
+}
+
 /// Place of a target in the table.
 size_t rank(const Target& target) {
   return static_cast<size_t>(std::ranges::find(targetTable(), target.name, [](const Target& row) { return row.name; }) -
@@ -115,8 +121,7 @@ StatusOr<std::vector<Target>> findTargets(std::string_view words, const Host& ho
     if (std::ranges::find(out, target.name, [](const Target& other) { return other.name; }) != out.end())
       return invalid("--target names '" + name + "' twice" + (native == target.name ? ", for native is it here" : "") +
                      "; name each target once");
-    if (!out.empty() &&
-        formats::find_target_needs(target.name)->machine != formats::find_target_needs(out.front().name)->machine)
+    if (!out.empty() && machineOf(target) != machineOf(out.front()))
       return invalid("--target names '" + std::string(out.front().name) + "' and '" + name +
                      "', which are different machines; compile an artifact for each");
     out.push_back(std::move(target));

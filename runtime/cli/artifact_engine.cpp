@@ -32,7 +32,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   how.threads = options.threads;
   how.placement = load.placement;
   how.max_context = options.max_context;
-  how.profile = options.verbose;
+  how.profile = options.verbose || options.stats;
   how.kv = parse_kv_type(options.kv);
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::create(model, how));
   Loaded out;
@@ -51,6 +51,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   out.target_reason = model->info().target_reason;
   out.targets = model->info().targets;
   out.description = describe(*model, *session, options.threads != 0);
+  out.summary = [session = session.get()] { return summarize(session->profile()); };
   out.report = [session = session.get()] {
     return describe(session->profile(), measure_read_bandwidth(session->threads()));
   };

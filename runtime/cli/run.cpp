@@ -64,6 +64,9 @@ Status run(const RunOptions& options, Loaded& loaded) {
   CORTIQ_RETURN_IF_ERROR(options.chat                       ? run_chat(options, loaded)
                          : options.prompt || options.tokens ? run_prompt(options, loaded)
                                                             : Status());
+  if (options.stats && loaded.summary)
+    for (const std::string& line : loaded.summary())
+      std::fprintf(stderr, "%s\n", line.c_str());
   if (options.verbose && !loaded.target_reason.empty())
     std::fprintf(stderr, "target %s: %s\n", loaded.target.c_str(), loaded.target_reason.c_str());
   if (options.verbose && loaded.report)

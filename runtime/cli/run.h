@@ -30,6 +30,8 @@ struct Loaded {
   double load_seconds = 0;
   formats::OverlaySelection selection;     ///< what the engine has in force
   std::optional<formats::Routing> routing; ///< of --skill auto
+  /// Lines for --stats after the work; may be empty.
+  std::function<std::vector<std::string>()> summary;
   /// Lines for --verbose after the work; may be empty.
   std::function<std::vector<std::string>()> report;
 };

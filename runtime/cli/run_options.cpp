@@ -113,7 +113,7 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
                  "write the logits of every prompt position: float32, row-major [positions x vocabulary]")
       ->type_name("OUT.f32")
       ->group(output);
-  app.add_flag("--stats", o.stats, "print times and speeds on stderr")->group(output);
+  app.add_flag("--stats", o.stats, "print times and speeds on stderr, and which operations took them")->group(output);
   app.add_flag("--verbose", o.verbose, "print one line a kernel on stderr (also CORTIQ_VERBOSE=1)")->group(output);
 
   const std::string machine = "Machine";

@@ -49,4 +49,11 @@ Profile make_profile(const Profiler* profiler, unsigned threads);
 /// line on the time outside of all operations.
 std::vector<std::string> describe(const Profile& profile, double machine_gbps);
 
+/// The rows added up by kind, slowest first: products by the codec of their weights, everything else by name.
+std::vector<Profile::Row> sum_kinds(const Profile& profile);
+
+/// A line on the steps, one a kind (time, share of the steps, bytes, GB/s), and one on the time that threads waited.
+/// Empty without steps.
+std::vector<std::string> summarize(const Profile& profile);
+
 } // namespace cortiq::runtime

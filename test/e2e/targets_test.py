@@ -6,6 +6,7 @@ the cache of cortiq-run, and artifacts without weights.
 """
 import json
 import os
+import re
 import sys
 
 import harness
@@ -79,6 +80,7 @@ def check_choice(t, artifact):
     best = [target["name"] for target in held if target["runnable"]][-1]
     result = t.call("cortiq-run", artifact, *TOKENS, "--stats")
     t.tally.check("stats", None if f" {best} (the best " in result.stderr else result.stderr)
+    t.tally.check("stats: operations", None if re.search(r"\n\d+ steps on \d+ threads?, .*\n(.*\n)*  products, q8_row .* GB/s\n(.*\n)*  of it waiting ", result.stderr) else result.stderr)
     result = t.call("cortiq-run", artifact, *TOKENS, "--verbose")
     t.tally.check("verbose", None if f"target {best}: the best " in result.stderr else result.stderr[:200])
     t.tally.check("listed as taken", None if [target["name"] for target in held if target["taken"]] == [best] else held)

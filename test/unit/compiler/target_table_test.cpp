@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/x86/features.h"
+#include "formats/artifact/target_needs.h"
 
 namespace cortiq::compiler {
 namespace {
@@ -21,6 +22,10 @@ TEST(TargetTable, EveryTargetIsOneThatCodeIsGeneratedFor) {
     SCOPED_TRACE(target.name);
     auto features = codegen::x86_target(target.name);
     ASSERT_TRUE(features.ok()) << features.status().message();
+    // The loader holds artifacts against the same words.
+    const formats::TargetNeeds* needs = formats::find_target_needs(target.name);
+    ASSERT_NE(needs, nullptr);
+    EXPECT_TRUE(std::ranges::equal(needs->features, target.features));
     EXPECT_EQ(uint64_t(target.vectorBytes) * 8, features->max_vector_bits());
     // What the generators may use is what the artifact demands of its machine.
     std::vector<std::string> wanted = codegen::x86_target_features(target.name);
