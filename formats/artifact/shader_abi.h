@@ -63,6 +63,10 @@ enum PushWord : uint32_t {
   // Of attention only:
   kPushSinks = 13,  ///< with kSpecPrep: the sinks, kPushVector being the norm of q
   kPushShares = 14, ///< with kSpecShares: kSpecValueDim + 2 floats a share, head by head of each token
+  // Of gated_delta only:
+  kPushBeta = 10,
+  kPushBetaStride = 11,
+  kPushHeadNorm = 13,
   // Of matrices only:
   kPushSquaresIn = 10,  ///< parts of the sum of squares, kSpecNormIn a token
   kPushRoutes = 11,     ///< with kSpecExperts: what moe_route left, in words
@@ -124,6 +128,10 @@ enum SpecId : uint32_t {
   kSpecGroups = 47,
   kSpecGroupsUsed = 48,
   kSpecOneToken = 49, ///< all: 1 = the step has one token, which spares a wait for the step buffer
+  kSpecTaps = 50,     ///< of a convolution
+  kSpecTiled = 51,    ///< gated_delta: as GatedDeltaOp
+  kSpecRates = 52,
+  kSpecSigmoidGate = 53,
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSegmentSlots = 60, ///< slots a segment
   kSpecBankSlotWords = 61,    ///< words a slot of gate and up
