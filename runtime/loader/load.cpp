@@ -17,6 +17,7 @@
 #include "runtime/loader/resolver.h"
 #include "runtime/loader/symbols.h"
 #include "runtime/loader/verified_root.h"
+#include "runtime/ops/moe_stages.h"
 #include "runtime/ops/op.h"
 #include "runtime/overlay/overlay.h"
 
@@ -422,6 +423,7 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   CORTIQ_RETURN_IF_ERROR(check_tables(program, resolver.max_batch, facts));
   ResolvedProgram& out = artifact.program;
   CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out));
+  join_expert_stages(out.stages);
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
   if (program.draft_logits() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(out.draft_logits,

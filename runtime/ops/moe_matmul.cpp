@@ -1,4 +1,5 @@
-// One matrix of every expert in use with the pairs that chose it: rows in blocks, an expert's pairs in token tiles.
+// One matrix of every expert in use with the pairs that chose it: rows in blocks, an expert's pairs in token tiles. The
+// gate matrices may take in those of up and make the gates of each block (moe_stages.h).
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include "runtime/experts/expert_ticket.h"
 #include "runtime/ops/kernel_tiles.h"
 #include "runtime/ops/moe.h"
+#include "runtime/ops/moe_stages.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -28,13 +30,14 @@ struct Expert {
   uint64_t rows, tensor_bytes, row_bytes;
   const std::vector<Tile>*full_tiles, *tail_tiles;
   const float* bias;
-  SlotRef input, token, out, sum; ///< records of the pairs, but for `token`, of one token
+  SlotRef input, token, out, sum; ///< records of the pairs, but for `token`, of the tokens
+  ArenaRange copies;              ///< where `input` lies
 
   /// Whether one pass over the weights serves so many pairs.
   bool read_once(uint64_t pairs) const { return pairs <= (full_tiles ? tokens_a_pass(*full_tiles, pairs) : 1); }
 };
 
-class MoeMatmulCall final : public Call {
+class MoeMatmulCall final : public Call, public ExpertProducts {
 public:
   CallInfo info() const override {
     return {name, most_groups * kRowGroup, cols, std::min<uint64_t>(choices, experts.size()) * average_bytes};
@@ -49,6 +52,8 @@ public:
   }
 
   uint64_t items(const StepShape& shape) const override {
+    if (done_by && done_by->makes_gates())
+      return 0;
     return most_used(shape) * formats::ceil_div(most_groups, groups_an_item(shape));
   }
 
@@ -77,20 +82,29 @@ public:
       // Weights that are read once are read in one go.
       next = expert.read_once(pairs) ? std::min(end, (position + 1) * blocks) : item + 1;
       const uint64_t first = item % blocks * each, last = std::min(first + (next - item) * each, groups);
+      const auto product = [&](const Expert& one, const uint8_t* bytes) {
+        if (first < std::min(last, full))
+          run_rows(step, shape, plan, one, bytes, *one.full_tiles, first, std::min(last, full) - first, pair, pairs,
+                   scratch);
+        if (first < last && last > full)
+          run_rows(step, shape, plan, one, bytes, *one.tail_tiles, full, 1, pair, pairs, scratch);
+      };
       // What could not be read is left out: the step fails in the end.
-      const uint8_t* bytes = ticket ? step.experts->bytes(*ticket, position) : expert.bytes;
-      if (bytes && first < std::min(last, full))
-        run_rows(step, shape, expert, bytes, *expert.full_tiles, first, std::min(last, full) - first, pair, pairs,
-                 scratch);
-      if (bytes && first < last && last > full)
-        run_rows(step, shape, expert, bytes, *expert.tail_tiles, full, 1, pair, pairs, scratch);
+      if (const uint8_t* bytes = ticket ? step.experts->bytes(*ticket, position) : expert.bytes)
+        product(expert, bytes);
+      if (makes_gates() && first < last) {
+        product(ups->experts[number], ups->experts[number].bytes);
+        for (uint64_t p = 0; p < pairs; ++p)
+          gates->run_columns(step, shape.first * choices + pair + p, number, first * kRowGroup,
+                             std::min(last * kRowGroup, expert.rows), scratch);
+      }
       if (ticket)
         step.experts->finish(*ticket, position, static_cast<uint32_t>(next - item));
     }
   }
 
   uint64_t scratch_bytes() const override {
-    uint64_t bytes = formats::kKernelScratchBytes;
+    uint64_t bytes = std::max(formats::kKernelScratchBytes, gates ? gates->column_scratch_bytes() : 0);
     for (const auto& [numbers, kernels] : tiles)
       bytes = std::max(bytes, tiles_scratch_bytes(kernels, cols));
     return bytes;
@@ -98,7 +112,40 @@ public:
   /// Experts get their places in the order of the ticket, and give them up when they are done.
   bool in_order() const override { return bank != kNoIndex; }
 
+  bool make_gates(ExpertProducts& others, PairGates& made) override {
+    auto* up_call = dynamic_cast<MoeMatmulCall*>(&others);
+    if (!early_gates || !up_call || up_call->experts.size() != experts.size() || up_call->choices != choices ||
+        up_call->plan_slot.offset != plan_slot.offset || made.plan().offset != plan_slot.offset ||
+        made.expert_widths().size() != experts.size())
+      return false;
+    for (size_t e = 0; e < experts.size(); ++e) {
+      const Expert &gate = experts[e], &up = up_call->experts[e];
+      if (gate.rows != made.expert_widths()[e] || up.rows != gate.rows || gate.out.offset != made.gate_rows().offset ||
+          up.out.offset != made.up_rows().offset || gate.sum.present || up.sum.present)
+        return false;
+    }
+    ups = up_call;
+    gates = &made;
+    up_call->done_by = this;
+    made.leave_to(*this);
+    return true;
+  }
+  /// Experts that are read as they are needed come a matrix at a time.
+  bool makes_gates() const override { return gates && bank == kNoIndex && ups->bank == kNoIndex; }
+  bool can_read_in_place(const std::vector<ArenaRange>& copies) const override {
+    return std::all_of(experts.begin(), experts.end(), [&](const Expert& expert) {
+      return expert.token.present || std::none_of(copies.begin(), copies.end(),
+                                                  [&](const ArenaRange& range) { return range.meets(expert.copies); });
+    });
+  }
+  void read_in_place(uint64_t tokens) override { in_place = tokens; }
+
   SlotRef plan_slot;
+  uint64_t in_place = 1;                  ///< tokens of the largest batch whose tokens are read where they stand
+  bool early_gates = false;               ///< the artifact says that they may be made here
+  const MoeMatmulCall* ups = nullptr;     ///< whose work this one does when it makes the gates
+  const MoeMatmulCall* done_by = nullptr; ///< who does this one's work when it makes the gates
+  const PairGates* gates = nullptr;
   std::vector<Expert> experts;
   std::map<std::vector<uint32_t>, std::vector<Tile>> tiles; ///< by kernel numbers
   uint64_t choices = 0, cols = 0, most_groups = 0, average_bytes = 0;
@@ -110,32 +157,59 @@ private:
 
   uint64_t groups_an_item(const StepShape& shape) const {
     const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / (average_bytes / most_groups + 1));
+    // Gates are quantized 32 rows at a time.
+    const uint64_t unit = makes_gates() ? 2 : 1;
+    const auto whole_units = [&](uint64_t groups) { return formats::ceil_div(groups, unit) * unit; };
     // A token or a few of them rarely meet in an expert: each group is read once, however it is cut.
     if (shape.count <= 4)
-      return shape.threads == 1 ? most_groups : 1;
+      return shape.threads == 1 ? whole_units(most_groups) : unit;
     const uint64_t by_workers =
         std::max<uint64_t>(1, most_used(shape) * most_groups / (kItemsPerWorker * shape.threads));
-    return std::min({by_cache, by_workers, most_groups});
+    return whole_units(std::min({by_cache, by_workers, most_groups}));
   }
 
-  void run_rows(const StepContext& step, const StepShape& shape, const Expert& expert, const uint8_t* bytes,
-                const std::vector<Tile>& kernels, uint64_t group, uint64_t count, uint64_t pair, uint64_t pairs,
-                uint8_t* scratch) const {
+  /// Rows of `count` groups with the pairs [pair, pair + pairs) of the expert.
+  void run_rows(const StepContext& step, const StepShape& shape, const MoePlan& plan, const Expert& expert,
+                const uint8_t* bytes, const std::vector<Tile>& kernels, uint64_t group, uint64_t count, uint64_t pair,
+                uint64_t pairs, uint8_t* scratch) const {
+    if (shape.count > in_place || !expert.token.present) {
+      const uint64_t first = shape.first * choices + pair;
+      run_pairs(step, expert, bytes, kernels, group, count, first, pairs, expert.input.bytes(step.arena, first),
+                expert.input.stride, scratch);
+      return;
+    }
+    // Tokens at equal distances go together; those of an expert ascend.
+    for (uint64_t done = 0, run; done < pairs; done += run) {
+      const uint64_t first = plan.token_of(pair + done);
+      uint64_t distance = 0;
+      for (run = 1; done + run < pairs; ++run) {
+        const uint64_t token = plan.token_of(pair + done + run);
+        if (run == 1)
+          distance = token > first ? token - first : 0;
+        if (distance == 0 || token != first + run * distance)
+          break;
+      }
+      run_pairs(step, expert, bytes, kernels, group, count, shape.first * choices + pair + done, run,
+                expert.token.bytes(step.arena, shape.first + first), distance * expert.token.stride, scratch);
+    }
+  }
+
+  /// The same for pairs whose activations begin at `act`, `act_stride` apart; `first` counts in the whole arena.
+  void run_pairs(const StepContext& step, const Expert& expert, const uint8_t* bytes, const std::vector<Tile>& kernels,
+                 uint64_t group, uint64_t count, uint64_t first, uint64_t pairs, const uint8_t* act,
+                 uint64_t act_stride, uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
-    const bool alone = shape.count == 1 && expert.token.present;
-    const SlotRef& input = alone ? expert.token : expert.input;
-    const uint64_t first = shape.first * choices + pair;
     formats::KernelArgs args{};
     args.weights = bytes + expert.tensor_bytes + row * expert.row_bytes;
     args.tensor = bytes;
-    args.act = input.bytes(step.arena, alone ? shape.first : first);
+    args.act = act;
     args.out = expert.out.f32(step.arena, first) + row;
     args.bias = expert.bias ? expert.bias + row : nullptr;
     args.residual = expert.sum.present ? expert.sum.f32(step.arena, first) + row : nullptr;
     args.residual_stride = expert.sum.stride;
     args.scratch = scratch;
     args.groups = count;
-    args.act_stride = input.stride;
+    args.act_stride = act_stride;
     args.out_stride = expert.out.stride;
     args.first_row = row;
     args.tensor_rows = expert.rows;
@@ -174,7 +248,8 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
                 {},
                 {},
                 {},
-                {}};
+                {},
+                arena_range(resolver, part.input())};
   CORTIQ_ASSIGN_OR_RETURN(expert.input,
                           moe_record_slot(resolver, part.input(), kind, weight.cols, call.choices, kWhat));
   CORTIQ_ASSIGN_OR_RETURN(
@@ -222,6 +297,7 @@ Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, Pr
   CORTIQ_ASSIGN_OR_RETURN(call->choices, moe_records(resolver, matmul.parts()->Get(0)->out(), "moe_matmul"));
   CORTIQ_ASSIGN_OR_RETURN(call->plan_slot,
                           moe_plan_slot(resolver, matmul.plan(), matmul.parts()->size(), call->choices, "moe_matmul"));
+  call->early_gates = matmul.early_gates();
   for (const artifact::ExpertPart* part : *matmul.parts())
     CORTIQ_RETURN_IF_ERROR(resolve_expert(*part, resolver, *call));
   ExpertBankRef ref{static_cast<uint32_t>(facts.routers.size()), {}, 0, &call->bank};

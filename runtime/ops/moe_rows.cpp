@@ -5,6 +5,7 @@
 
 #include "formats/checked_math.h"
 #include "runtime/ops/moe.h"
+#include "runtime/ops/moe_stages.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/moe_rows.cpp"
@@ -67,11 +68,11 @@ HWY_EXPORT(ScaleColumns);
 
 constexpr uint64_t kColumns = 2048; // an item's; a multiple of 32
 
-class MoeGatherCall final : public Call {
+class MoeGatherCall final : public Call, public PairCopies {
 public:
   CallInfo info() const override { return {"moe_gather", choices, columns, 0}; }
   uint64_t items(const StepShape& shape) const override {
-    return column_scales.empty() && shape.count == 1 ? 0 : shape.count * choices;
+    return column_scales.empty() && shape.count <= read_in_place ? 0 : shape.count * choices;
   }
   uint64_t scratch_bytes() const override { return formats::f32_act_bytes(columns); }
 
@@ -99,26 +100,49 @@ public:
     }
   }
 
+  std::vector<ArenaRange> copies() const override {
+    return column_scales.empty() ? written : std::vector<ArenaRange>();
+  }
+  void leave_out(uint64_t tokens) override { read_in_place = tokens; }
+
   SlotRef plan_slot, x, act, out, act_out;
   std::vector<const uint16_t*> column_scales;
+  std::vector<ArenaRange> written;
   uint64_t experts = 0, choices = 0, columns = 0;
+  uint64_t read_in_place = 1; ///< tokens of the largest batch that is not copied
 };
 
-class MoeGluCall final : public Call {
+class MoeGluCall final : public Call, public PairGates {
 public:
   CallInfo info() const override { return {"moe_glu", choices, gate.elements, 0}; }
-  uint64_t items(const StepShape& shape) const override { return shape.count * choices * blocks(); }
-  uint64_t scratch_bytes() const override { return kColumns * sizeof(float); }
+  uint64_t items(const StepShape& shape) const override {
+    return products && products->makes_gates() ? 0 : shape.count * choices * blocks();
+  }
+  uint64_t scratch_bytes() const override { return column_scratch_bytes(); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
     const MoePlan plan(plan_slot, step.arena, shape, widths.size(), choices);
     for (uint64_t item = begin; item < end; ++item) {
-      const uint64_t pair = item / blocks(), record = shape.first * choices + pair, expert = plan.expert_of(pair);
-      const uint64_t first = item % blocks() * kColumns, width = widths[expert];
-      if (first >= width)
-        continue;
-      const uint64_t count = std::min(kColumns, width - first);
+      const uint64_t pair = item / blocks(), expert = plan.expert_of(pair), first = item % blocks() * kColumns;
+      if (first < widths[expert])
+        run_columns(step, shape.first * choices + pair, expert, first, std::min(first + kColumns, widths[expert]),
+                    scratch);
+    }
+  }
+
+  const SlotRef& plan() const override { return plan_slot; }
+  const SlotRef& gate_rows() const override { return gate; }
+  const SlotRef& up_rows() const override { return up; }
+  const std::vector<uint64_t>& expert_widths() const override { return widths; }
+  uint64_t column_scratch_bytes() const override { return kColumns * sizeof(float); }
+  void leave_to(const ExpertProducts& makers) override { products = &makers; }
+
+  void run_columns(const StepContext& step, uint64_t record, uint64_t expert, uint64_t begin, uint64_t end,
+                   uint8_t* scratch) const override {
+    const uint64_t width = widths[expert];
+    for (uint64_t first = begin; first < end; first += kColumns) {
+      const uint64_t count = std::min(kColumns, end - first);
       float* result = out.present ? out.f32(step.arena, record) + first : reinterpret_cast<float*>(scratch);
       HWY_DYNAMIC_DISPATCH(GatePair)
       (gate.f32(step.arena, record) + first, up.f32(step.arena, record) + first, count, activation, alpha, limit,
@@ -131,6 +155,7 @@ public:
   }
 
   SlotRef plan_slot, gate, up, out, act_out;
+  const ExpertProducts* products = nullptr; ///< who may make the gates instead
   std::vector<uint64_t> widths;
   std::vector<const uint16_t*> column_scales;
   artifact::Activation activation{};
@@ -204,6 +229,9 @@ Status resolve_moe_gather(const artifact::Call& op, const Resolver& resolver, Pr
     CORTIQ_ASSIGN_OR_RETURN(call->out, moe_record_slot(resolver, gather.out(), artifact::BufferKind::F32, call->columns,
                                                        call->choices, kWhat));
   }
+  for (const uint32_t slot : {gather.out(), gather.act_out()})
+    if (slot != kNoIndex)
+      call->written.push_back(arena_range(resolver, slot));
   if (gather.act_out() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->act_out, moe_record_slot(resolver, gather.act_out(), artifact::BufferKind::Q8Act,
                                                            call->columns, call->choices, kWhat));

@@ -108,9 +108,10 @@ public:
       lowerSharedDown();
     const int64_t widest = *llvm::max_element(widths_);
     Value gate = pairs(kernel::Form::f32, widest), up = pairs(kernel::Form::f32, widest);
+    makeGates(widest);
     lowerGateUp(gate, up);
     Value out = pairs(kernel::Form::f32, hidden_);
-    lowerDown(gate, up, widest, out);
+    lowerDown(gate, up, out);
     Value residual = op_.getResidual() ? lowering_.f32Of(op_.getResidual()) : Value();
     Value result = lowering_.newF32(op_.getResult());
     lowering_.stage(op_, lowering_.inLayer("combine"), [&] {
@@ -220,6 +221,19 @@ private:
     products(lowering_.nameOf({down}), {Product{down, form, input, Value(), sharedOut_}});
   }
 
+  /// Buffers for the gates, one pair of forms a reader of them.
+  void makeGates(int64_t widest) {
+    if (downFactors_.v.empty())
+      gateReaders_.push_back(&downs_);
+    for (const Role& v : downFactors_.v)
+      gateReaders_.push_back(&v);
+    for (const Role* role : gateReaders_) {
+      auto reads = [&](kernel::Form form) { return role->any(arm_, form, false) || role->any(arm_, form, true); };
+      gated_.push_back({reads(kernel::Form::f32) ? pairs(kernel::Form::f32, widest) : Value(),
+                        reads(kernel::Form::q8a) ? pairs(kernel::Form::q8a, widest) : Value()});
+    }
+  }
+
   void lowerGateUp(Value gate, Value up) {
     // What a token's experts read of it, and the same in the pairs' order.
     TwoForms token, plain;
@@ -256,28 +270,17 @@ private:
     run(waves, "experts' gate_proj+up_proj");
   }
 
-  void lowerDown(Value gate, Value up, int64_t widest, Value out) {
-    SmallVector<const Role*> readers; // each reads the gates in a form of its own
-    if (downFactors_.v.empty())
-      readers.push_back(&downs_);
-    for (const Role& v : downFactors_.v)
-      readers.push_back(&v);
-    SmallVector<TwoForms> gated;
-    for (const Role* role : readers) {
-      auto reads = [&](kernel::Form form) { return role->any(arm_, form, false) || role->any(arm_, form, true); };
-      gated.push_back({reads(kernel::Form::f32) ? pairs(kernel::Form::f32, widest) : Value(),
-                       reads(kernel::Form::q8a) ? pairs(kernel::Form::q8a, widest) : Value()});
-    }
+  void lowerDown(Value gate, Value up, Value out) {
     lowering_.stage(op_, lowering_.inLayer("experts' gate"), [&] {
-      for (auto [role, forms] : llvm::zip(readers, gated))
+      for (auto [role, forms] : llvm::zip(gateReaders_, gated_))
         builder_.create<kernel::MoeGluOp>(op_.getLoc(), activation(), plan_, gate, up, forms.f32, forms.q8a,
                                           builder_.getDenseI64ArrayAttr(widths_), columnScales(*role), alpha(),
                                           limit());
     });
     Waves waves;
     addProduct(
-        waves, downs_, downFactors_, gated[0],
-        [&](const Role& role) { return gated[llvm::find(readers, &role) - readers.begin()]; }, {}, out);
+        waves, downs_, downFactors_, gated_[0],
+        [&](const Role& role) { return gated_[llvm::find(gateReaders_, &role) - gateReaders_.begin()]; }, {}, out);
     run(waves, "experts' down_proj");
   }
 
@@ -303,8 +306,9 @@ private:
   void addProduct(Waves& waves, const Role& role, const Factors& factors, const TwoForms& plain,
                   llvm::function_ref<TwoForms(const Role&)> scaledOf, const TwoForms& token, Value out) {
     if (factors.v.empty()) {
-      addToWave(waves, 0,
-                [=, this, &role, scaled = scaledOf(role)] { matmul(role, plain, scaled, token, Value(), out); });
+      addToWave(waves, 0, [=, this, &role, scaled = scaledOf(role)] {
+        matmul(role, plain, scaled, token, Value(), out, &role == &gates_);
+      });
       return;
     }
     Value sum;
@@ -338,8 +342,13 @@ private:
   }
 
   void matmul(const Role& role, const TwoForms& plain, const TwoForms& scaled, const TwoForms& token, Value sum,
-              Value out) {
-    auto matmul = builder_.create<kernel::MoeMatmulOp>(op_.getLoc(), plan_);
+              Value out, bool beforeGates = false) {
+    SmallVector<Value> gates;
+    for (const TwoForms& forms : gated_)
+      for (Value buffer : {forms.f32, forms.q8a})
+        if (beforeGates && gated_.size() == 1 && buffer)
+          gates.push_back(buffer);
+    auto matmul = builder_.create<kernel::MoeMatmulOp>(op_.getLoc(), plan_, gates);
     OpBuilder::InsertionGuard guard(builder_);
     builder_.createBlock(&matmul.getBody());
     for (auto [e, value] : llvm::enumerate(role.weights)) {
@@ -362,6 +371,8 @@ private:
   Role gates_, ups_, downs_;
   Factors gateFactors_, upFactors_, downFactors_;
   SmallVector<int64_t> widths_;
+  SmallVector<const Role*> gateReaders_; ///< each reads the gates in a form of its own
+  SmallVector<TwoForms> gated_;          ///< by reader
   Value logits_, weights_, plan_, sharedHalves_[2], sharedGate_, sharedOut_;
 };
 

@@ -92,10 +92,16 @@ def Kernel_MoeMatmulOp : Kernel_StageMember<"moe_matmul", [SingleBlock, NoTermin
       …
     } : !kernel.buffer<i32, 14>
     ```
+
+    `gates` are buffers that the stage behind this one fills with the gates of what is computed here. A runtime may fill them
+    block by block already in this stage, so they keep clear of what it reads.
   }];
-  let arguments = (ins Arg<Kernel_I32Buffer, "", [MemRead]>:$plan);
+  let arguments = (ins Arg<Kernel_I32Buffer, "", [MemRead]>:$plan,
+      Arg<Variadic<Kernel_Buffer>, "", [MemWrite]>:$gates);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$plan attr-dict-with-keyword $body `:` qualified(type($plan))";
+  let assemblyFormat = [{
+    $plan (`gates` `(` $gates^ `:` qualified(type($gates)) `)`)? attr-dict-with-keyword $body `:` qualified(type($plan))
+  }];
   let hasVerifier = 1;
 }
 
