@@ -38,9 +38,9 @@ kernel.program @program {
       {column_scales = [unit, @g1, unit], experts = 3 : i64} : !kernel.buffer<i32, 12>
   }
   kernel.stage "experts" {
-    // CHECK: kernel.moe_matmul %{{.*}} {
+    // CHECK: kernel.moe_matmul %{{.*}} gates(%{{.*}} : !kernel.buffer<q8a, 20, records = 2>) {
     // CHECK-NEXT: kernel.expert @g0(%{{.*}}) token(%{{.*}} : !kernel.buffer<q8a, 32>) -> %{{.*}} <q4_0, r16, k = 32, act = q8a, isa = "x86-64-v3"> kernels [@gemv_f32_q8a_q4_0_r16_k32_1x16_v3] tails [@gemv_f32_q8a_q4_0_r16_k32_1x4_v3] : (!kernel.buffer<q8a, 32, records = 2>) -> !kernel.buffer<f32, 20, records = 2>
-    kernel.moe_matmul %plan {
+    kernel.moe_matmul %plan gates(%a : !kernel.buffer<q8a, 20, records = 2>) {
       kernel.expert @g0(%pq) token(%q : !kernel.buffer<q8a, 32>) -> %g <q4_0, r16, k = 32, act = q8a, isa = "x86-64-v3">
         kernels [@gemv_f32_q8a_q4_0_r16_k32_1x16_v3] tails [@gemv_f32_q8a_q4_0_r16_k32_1x4_v3]
         : (!kernel.buffer<q8a, 32, records = 2>) -> !kernel.buffer<f32, 20, records = 2>

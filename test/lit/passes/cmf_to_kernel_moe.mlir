@@ -14,12 +14,12 @@
 // CHECK-NEXT: kernel.moe_gather %[[P]] f32(%[[X]] : !kernel.buffer<f32, 32>) q8a(%[[XQ]] : !kernel.buffer<q8a, 32>) out(%[[PX:.*]] : !kernel.buffer<f32, 32, records = 2>) act(%[[PQ:.*]] : !kernel.buffer<q8a, 32, records = 2>)
 // CHECK-NEXT: kernel.moe_gather %[[P]] f32(%[[X]] : !kernel.buffer<f32, 32>) act(%[[PS:.*]] : !kernel.buffer<q8a, 32, records = 2>) {column_scales = [unit, @g1, unit], experts = 3 : i64}
 // CHECK: kernel.stage "experts' gate_proj+up_proj"
-// CHECK-NEXT: kernel.moe_matmul %[[P]] {
+// CHECK-NEXT: kernel.moe_matmul %[[P]] gates(%[[A:.*]], %[[AQ:[a-z0-9]*]] : !kernel.buffer<f32, 32, records = 2>, !kernel.buffer<q8a, 32, records = 2>) {
 // CHECK-NEXT: kernel.expert @g0(%[[PQ]]) token(%[[XQ]] : !kernel.buffer<q8a, 32>) bias(@b) -> %[[G:.*]] <q4_0
 // CHECK-NEXT: kernel.expert @g1(%[[PS]]) bias(@b) -> %[[G]] <q8_2f, r16, k = 32, act = q8a
 // CHECK-NEXT: kernel.expert @g2(%[[PX]]) token(%[[X]] : !kernel.buffer<f32, 32>) bias(@b2) -> %[[G]] <f16
 // CHECK: kernel.moe_matmul %[[P]] {
-// CHECK: kernel.moe_glu silu %[[P]], %[[G]], %{{.*}} out(%{{.*}} : !kernel.buffer<f32, 32, records = 2>) act(%{{.*}} : !kernel.buffer<q8a, 32, records = 2>) {widths = array<i64: 32, 32, 16>}
+// CHECK: kernel.moe_glu silu %[[P]], %[[G]], %{{.*}} out(%[[A]] : !kernel.buffer<f32, 32, records = 2>) act(%[[AQ]] : !kernel.buffer<q8a, 32, records = 2>) {widths = array<i64: 32, 32, 16>}
 // CHECK: kernel.moe_combine %[[P]], %[[W]], %{{.*}} shared(%{{.*}} : !kernel.buffer<f32, 32>) shared_gate(%[[SG]] : !kernel.buffer<f32, 1>) residual(%{{.*}} : !kernel.buffer<f32, 32>) -> %{{.*}} {experts = 3 : i64}
 
 // The shared expert costs no stage of its own.

@@ -172,6 +172,35 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
 }
 
 /// No target without tiles takes such a spec.
+/// With one activation of 1 the sum is one weight, exactly: nothing but its level times its row's rung.
+TEST(LadderKernelTest, ScalesAreTheLaddersBitForBit) {
+  mlir::MLIRContext context;
+  const formats::Codec& codec = formats::codec_info(formats::CodecId::kQ4TP);
+  for (const Target& target : kTargets) {
+    if (!testing::missing_for(target.name).empty())
+      continue;
+    KernelProblem problem{};
+    problem.spec = {.codec = codec.id, .k = 8 * 32, .rows = 16, .arm = codegen::Arm::kExact, .isa = target.name};
+    problem.groups = 4;
+    KernelData data = make_kernel_data(problem, Data::kZero, 77);
+    std::vector<float> row(problem.spec.k);
+    for (uint64_t k = 0; k < problem.spec.k; k += 5) {
+      std::fill(data.act.begin(), data.act.end(), 0);
+      const float one = 1;
+      std::memcpy(data.act.data() + k * sizeof(float), &one, sizeof(one));
+      const std::vector<float> got = run_machine_code(context, problem, target, data);
+      ASSERT_EQ(got.size(), data.rows);
+      for (uint64_t r = 0; r < data.rows; ++r) {
+        const std::span<const uint8_t> packed(data.weights.data(), data.weights.size() - formats::kLayoutTailPadding);
+        ASSERT_TRUE(
+            formats::decode_packed_row(codec, problem.spec.layout, packed, data.rows, problem.spec.k, r, row.data())
+                .ok());
+        ASSERT_EQ(got[r], row[k]) << target.name << " row " << r << " weight " << k;
+      }
+    }
+  }
+}
+
 TEST(TileKernelTest, TilesNeedATargetThatHasThem) {
   mlir::MLIRContext context;
   const KernelSpec spec{.codec = formats::CodecId::kQ8_0, .k = 64, .tokens = 16};

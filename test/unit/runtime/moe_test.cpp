@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,7 +61,8 @@ public:
     make("shared_gate", c.hidden);
   }
 
-  Status write(const std::string& path);
+  /// `early`: gates may be made where their rows are.
+  Status write(const std::string& path, bool early = false);
   Row reference(const float* x) const;
   std::vector<float> input(uint64_t tokens) {
     std::vector<float> x(tokens * c_.hidden);
@@ -112,7 +114,7 @@ private:
   std::normal_distribution<float> normal_;
 };
 
-Status Layer::write(const std::string& path) {
+Status Layer::write(const std::string& path, bool early) {
   test::ArtifactBuilder b(kBatch);
   const uint32_t x = b.slot(c_.hidden), logits = b.slot(experts_), ids = b.slot(c_.choices, BufferKind::I32),
                  weights = b.slot(c_.choices), plan = b.slot(2 * experts_ + 2 + 2 * c_.choices, BufferKind::I32);
@@ -174,6 +176,7 @@ Status Layer::write(const std::string& path) {
     return op;
   };
   artifact::MoeMatmulOpT gates = role("gate", pairs, x, gate), ups = role("up", pairs, x, up);
+  gates.early_gates = early;
   b.begin_stage(false);
   b.call(std::move(gates));
   b.call(std::move(ups));
@@ -302,28 +305,31 @@ class Moe : public testing::TestWithParam<Case> {};
 TEST_P(Moe, BatchesEqualSingleTokensAndTheReference) {
   Layer layer(GetParam());
   const test::TemporaryFolder folder;
-  const std::string path = folder.file("moe.cqa");
-  const Status written = layer.write(path);
-  ASSERT_TRUE(written.ok()) << written.message();
-  auto model = Model::load(path);
-  ASSERT_TRUE(model.ok()) << model.status().message();
   const uint64_t hidden = GetParam().hidden;
-  for (const unsigned threads : {1u, 3u}) {
-    auto session = Session::create(*model, {.threads = threads});
-    ASSERT_TRUE(session.ok()) << session.status().message();
-    for (const uint64_t tokens : {1, 2, 5, 24}) {
-      const std::vector<float> x = layer.input(tokens);
-      auto together = (*session)->run_vectors(x, tokens);
-      ASSERT_TRUE(together.ok()) << together.status().message();
-      const std::vector<float> batch(together->begin(), together->end());
-      for (uint64_t t = 0; t < tokens; ++t) {
-        auto alone = (*session)->run_vector(std::span(x).subspan(t * hidden, hidden));
-        ASSERT_TRUE(alone.ok());
-        const Row want = layer.reference(x.data() + t * hidden);
-        for (uint64_t i = 0; i < hidden; ++i) {
-          EXPECT_EQ(batch[t * hidden + i], (*alone)[i]) << "token " << t << " of " << tokens << ", value " << i;
-          EXPECT_NEAR(batch[t * hidden + i], want[i], kTolerance * (1 + std::fabs(want[i])))
-              << "token " << t << " of " << tokens << ", value " << i;
+  const std::vector<float> x = layer.input(24);
+  std::vector<float> first; // of all tokens, whoever made the gates and with however many threads
+  for (const bool early : {false, true}) {
+    const std::string path = folder.file(early ? "early.cqa" : "moe.cqa");
+    const Status written = layer.write(path, early);
+    ASSERT_TRUE(written.ok()) << written.message();
+    auto model = Model::load(path);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    for (const unsigned threads : {1u, 3u}) {
+      auto session = Session::create(*model, {.threads = threads});
+      ASSERT_TRUE(session.ok()) << session.status().message();
+      for (const uint64_t tokens : {24, 1, 2, 3, 4, 5}) {
+        auto together = (*session)->run_vectors(std::span(x).first(tokens * hidden), tokens);
+        ASSERT_TRUE(together.ok()) << together.status().message();
+        const std::vector<float> batch(together->begin(), together->end());
+        if (first.empty())
+          first = batch;
+        for (uint64_t t = 0; t < tokens; ++t) {
+          const Row want = layer.reference(x.data() + t * hidden);
+          for (uint64_t i = 0; i < hidden; ++i) {
+            EXPECT_EQ(batch[t * hidden + i], first[t * hidden + i]) << "token " << t << " of " << tokens << ", " << i;
+            EXPECT_NEAR(batch[t * hidden + i], want[i], kTolerance * (1 + std::fabs(want[i])))
+                << "token " << t << " of " << tokens << ", value " << i;
+          }
         }
       }
     }
@@ -533,6 +539,37 @@ TEST(MoePlan, WhateverStandsInItStaysWithinTheBatch) {
     runner.run(0, 3);
     for (uint64_t t = 0; t < 3; ++t)
       EXPECT_EQ(runner.f32(out, t)[0], 0) << "all inputs are zero, whichever were taken";
+  }
+}
+
+TEST(MoeGlu, MakesGatesOfRowsThatAreGiven) {
+  OpRunner runner(1);
+  const uint32_t plan = runner.slot(2 * 2 + 2 + 2 * 2, BufferKind::I32);
+  artifact::MoeGluOpT glu;
+  glu.plan = plan;
+  glu.gate = runner.slot(64, BufferKind::F32, 2);
+  glu.up = runner.slot(64, BufferKind::F32, 2);
+  glu.act_out = runner.slot(64, BufferKind::Q8Act, 2);
+  glu.widths = {64, 32};
+  const uint32_t gate = glu.gate, up = glu.up, act = glu.act_out;
+  runner.stage(std::move(glu));
+  ASSERT_TRUE(runner.resolve().ok());
+  const std::vector<int32_t> words = {2, 0, 1, 0, 1, 2, 0, 0, 0, 1}; // a pair for each of the two experts
+  std::memcpy(runner.bytes(plan, 0), words.data(), words.size() * sizeof(int32_t));
+  for (int i = 0; i < 128; ++i) { // silu(0) = 0; else 50 and more are what they are
+    runner.f32(gate, 0)[i] = i % 64 == 5 ? 127.0f : i % 64 == 6 ? 64.0f : 0.0f;
+    runner.f32(up, 0)[i] = 2;
+  }
+  runner.run(0, 1);
+  const formats::Q8ActLayout layout = formats::q8_act_layout(64);
+  for (int pair = 0; pair < 2; ++pair) {
+    const uint8_t* record = runner.bytes(act, 0) + pair * layout.bytes;
+    float scale;
+    std::memcpy(&scale, record + formats::q8_act_layout(pair ? 32 : 64).scale, sizeof(scale));
+    EXPECT_EQ(scale, 2.0f);
+    EXPECT_EQ(static_cast<int8_t>(record[5]), 127);
+    EXPECT_EQ(static_cast<int8_t>(record[6]), 64);
+    EXPECT_EQ(static_cast<int8_t>(record[7]), 0);
   }
 }
 
