@@ -350,7 +350,7 @@ TEST_P(Moe, AnyBudgetGivesTheSameBits) {
   Layer layer(GetParam());
   const test::TemporaryFolder folder;
   const std::string path = folder.file("moe.cqa");
-  ASSERT_TRUE(layer.write(path).ok());
+  ASSERT_TRUE(layer.write(path, /*early=*/true).ok());
   auto model = Model::load(path);
   ASSERT_TRUE(model.ok());
   auto free = Session::create(*model, {.threads = 1});
