@@ -423,7 +423,7 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   CORTIQ_RETURN_IF_ERROR(check_tables(program, resolver.max_batch, facts));
   ResolvedProgram& out = artifact.program;
   CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out));
-  join_expert_stages(out.stages);
+  join_expert_stages(out.stages, resolver.max_batch);
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
   if (program.draft_logits() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(out.draft_logits,

@@ -114,7 +114,7 @@ public:
 
   bool make_gates(ExpertProducts& others, PairGates& made) override {
     auto* up_call = dynamic_cast<MoeMatmulCall*>(&others);
-    if (!early_gates || !up_call || up_call->experts.size() != experts.size() || up_call->choices != choices ||
+    if (!up_call || up_call->experts.size() != experts.size() || up_call->choices != choices ||
         up_call->plan_slot.offset != plan_slot.offset || made.plan().offset != plan_slot.offset ||
         made.expert_widths().size() != experts.size())
       return false;
@@ -139,10 +139,16 @@ public:
     });
   }
   void read_in_place(uint64_t tokens) override { in_place = tokens; }
+  std::vector<ArenaRange> reads() const override { return read_ranges; }
+
+  void note_reading(const ArenaRange& range) {
+    if (std::find(read_ranges.begin(), read_ranges.end(), range) == read_ranges.end())
+      read_ranges.push_back(range);
+  }
 
   SlotRef plan_slot;
   uint64_t in_place = 1;                  ///< tokens of the largest batch whose tokens are read where they stand
-  bool early_gates = false;               ///< the artifact says that they may be made here
+  std::vector<ArenaRange> read_ranges;    ///< each once
   const MoeMatmulCall* ups = nullptr;     ///< whose work this one does when it makes the gates
   const MoeMatmulCall* done_by = nullptr; ///< who does this one's work when it makes the gates
   const PairGates* gates = nullptr;
@@ -257,7 +263,9 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
   if (part.token() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(expert.token, q8 ? resolver.q8_slot(part.token(), weight.cols, kWhat)
                                              : resolver.f32_slot(part.token(), weight.cols, kWhat));
+    call.note_reading(arena_range(resolver, part.token()));
   }
+  call.note_reading(expert.copies);
   if (part.bias() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(expert.bias, resolver.vector(part.bias(), weight.rows, kWhat));
   }
@@ -297,7 +305,7 @@ Status resolve_moe_matmul(const artifact::Call& op, const Resolver& resolver, Pr
   CORTIQ_ASSIGN_OR_RETURN(call->choices, moe_records(resolver, matmul.parts()->Get(0)->out(), "moe_matmul"));
   CORTIQ_ASSIGN_OR_RETURN(call->plan_slot,
                           moe_plan_slot(resolver, matmul.plan(), matmul.parts()->size(), call->choices, "moe_matmul"));
-  call->early_gates = matmul.early_gates();
+  call->note_reading(arena_range(resolver, matmul.plan()));
   for (const artifact::ExpertPart* part : *matmul.parts())
     CORTIQ_RETURN_IF_ERROR(resolve_expert(*part, resolver, *call));
   ExpertBankRef ref{static_cast<uint32_t>(facts.routers.size()), {}, 0, &call->bank};

@@ -135,6 +135,7 @@ public:
   const SlotRef& gate_rows() const override { return gate; }
   const SlotRef& up_rows() const override { return up; }
   const std::vector<uint64_t>& expert_widths() const override { return widths; }
+  std::vector<ArenaRange> written() const override { return outputs; }
   uint64_t column_scratch_bytes() const override { return kColumns * sizeof(float); }
   void leave_to(const ExpertProducts& makers) override { products = &makers; }
 
@@ -155,6 +156,7 @@ public:
   }
 
   SlotRef plan_slot, gate, up, out, act_out;
+  std::vector<ArenaRange> outputs;
   const ExpertProducts* products = nullptr; ///< who may make the gates instead
   std::vector<uint64_t> widths;
   std::vector<const uint16_t*> column_scales;
@@ -268,6 +270,9 @@ Status resolve_moe_glu(const artifact::Call& op, const Resolver& resolver, Progr
     CORTIQ_ASSIGN_OR_RETURN(call->act_out, moe_record_slot(resolver, glu.act_out(), artifact::BufferKind::Q8Act, most,
                                                            call->choices, kWhat));
   }
+  for (const uint32_t slot : {glu.out(), glu.act_out()})
+    if (slot != kNoIndex)
+      call->outputs.push_back(arena_range(resolver, slot));
   if (glu.activation() > artifact::Activation::SwigluOai)
     return unsupported("moe_glu: activation " + std::to_string(static_cast<int>(glu.activation())) +
                        " is not known to this version");

@@ -1,6 +1,7 @@
 #include "runtime/ops/moe_stages.h"
 
 #include "runtime/loader/resolver.h"
+#include "runtime/ops/router_lookahead.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -36,6 +37,26 @@ void read_in_place(const Stage& copying, const std::vector<ExpertProducts*>& pro
   }
 }
 
+/// Whether nothing that the stage reads is among what `gates` writes.
+bool keeps_clear(const Stage& stage, const PairGates& gates, uint64_t max_batch) {
+  for (const auto& call : stage.calls) {
+    std::vector<ArenaRange> reads;
+    if (const auto* product = dynamic_cast<const ExpertProducts*>(call.get())) {
+      reads = product->reads();
+    } else if (const auto* plain = dynamic_cast<const TokenProduct*>(call.get())) {
+      const SlotRef& input = plain->token_input(); // the shared expert's has no residual
+      reads.push_back({input.offset, input.offset + input.stride * max_batch});
+    } else {
+      return false;
+    }
+    for (const ArenaRange& read : reads)
+      for (const ArenaRange& written : gates.written())
+        if (read.meets(written))
+          return false;
+  }
+  return true;
+}
+
 } // namespace
 
 ArenaRange arena_range(const Resolver& resolver, uint32_t index) {
@@ -43,7 +64,7 @@ ArenaRange arena_range(const Resolver& resolver, uint32_t index) {
   return {slot.offset, slot.offset + slot.stride * resolver.max_batch};
 }
 
-void join_expert_stages(std::vector<Stage>& stages) {
+void join_expert_stages(std::vector<Stage>& stages, uint64_t max_batch) {
   for (size_t i = 1; i + 1 < stages.size(); ++i) {
     const std::vector<ExpertProducts*> products = free_calls<ExpertProducts>(stages[i]);
     if (products.empty())
@@ -51,7 +72,8 @@ void join_expert_stages(std::vector<Stage>& stages) {
     if (run_together(stages[i - 1], stages[i]))
       read_in_place(stages[i - 1], products);
     const std::vector<PairGates*> gates = free_calls<PairGates>(stages[i + 1]);
-    if (products.size() == 2 && gates.size() == 1 && run_together(stages[i], stages[i + 1]))
+    if (products.size() == 2 && gates.size() == 1 && run_together(stages[i], stages[i + 1]) &&
+        keeps_clear(stages[i], *gates[0], max_batch))
       products[0]->make_gates(*products[1], *gates[0]);
   }
 }

@@ -23,6 +23,7 @@ inline constexpr uint64_t kTokensInPlace = 4;
 /// Bytes of the arena.
 struct ArenaRange {
   uint64_t begin = 0, end = 0;
+  bool operator==(const ArenaRange&) const = default;
   bool meets(const ArenaRange& other) const { return begin < other.end && other.begin < end; }
 };
 /// Those of slot `index`, for all tokens.
@@ -48,6 +49,7 @@ public:
   virtual const SlotRef& gate_rows() const = 0;
   virtual const SlotRef& up_rows() const = 0;
   virtual const std::vector<uint64_t>& expert_widths() const = 0;
+  virtual std::vector<ArenaRange> written() const = 0;
   /// Columns [begin, end) of the gates of record `record`, whose expert is `expert`; `begin` is a multiple of 32, `end`
   /// too or the expert's width.
   virtual void run_columns(const StepContext& step, uint64_t record, uint64_t expert, uint64_t begin, uint64_t end,
@@ -61,8 +63,8 @@ public:
 class ExpertProducts {
 public:
   virtual ~ExpertProducts() = default;
-  /// Makes `gates` of its own rows and those of `ups`, whose work it does as well; false where they do not fit, or may
-  /// not be written yet.
+  virtual std::vector<ArenaRange> reads() const = 0;
+  /// Makes `gates` of its own rows and those of `ups`, whose work it does as well; false where they do not fit.
   virtual bool make_gates(ExpertProducts& ups, PairGates& gates) = 0;
   virtual bool makes_gates() const = 0;
   /// Whether each expert that reads one of `copies` knows where the tokens stand.
@@ -71,7 +73,8 @@ public:
   virtual void read_in_place(uint64_t tokens) = 0;
 };
 
-/// Joins what stands in neighbouring stages and depends on no skill or mask.
-void join_expert_stages(std::vector<Stage>& stages);
+/// Joins what stands in neighbouring stages and depends on no skill or mask. Gates are made early only where their
+/// buffers keep clear of all that the stage reads, as the compiler sees to.
+void join_expert_stages(std::vector<Stage>& stages, uint64_t max_batch);
 
 } // namespace cortiq::runtime

@@ -71,7 +71,6 @@ artifact::MoeMatmulOpT rowOf(kernel::MoeMatmulOp op, const ProgramNumbers& numbe
     part->sum = numbers.slot(expert.getSum());
     r.parts.push_back(std::move(part));
   }
-  r.early_gates = !op.getGates().empty();
   return r;
 }
 

@@ -61,7 +61,7 @@ public:
     make("shared_gate", c.hidden);
   }
 
-  /// `early`: gates may be made where their rows are.
+  /// `early`: gates may be made where their rows are; else their buffer lies over what the rows are made of.
   Status write(const std::string& path, bool early = false);
   Row reference(const float* x) const;
   std::vector<float> input(uint64_t tokens) {
@@ -120,9 +120,13 @@ Status Layer::write(const std::string& path, bool early) {
                  weights = b.slot(c_.choices), plan = b.slot(2 * experts_ + 2 + 2 * c_.choices, BufferKind::I32);
   const auto k = static_cast<uint32_t>(c_.choices);
   const uint64_t widest = *std::max_element(c_.widths.begin(), c_.widths.end());
-  const uint32_t pairs = b.slot(c_.hidden, BufferKind::F32, k), gate = b.slot(widest, BufferKind::F32, k),
-                 up = b.slot(widest, BufferKind::F32, k), gated = b.slot(widest, BufferKind::F32, k),
-                 down = b.slot(c_.hidden, BufferKind::F32, k), out = b.slot(c_.hidden);
+  const uint32_t pairs = b.slot(c_.hidden, BufferKind::F32, k);
+  b.slot(widest, BufferKind::F32, k); // room behind the pairs
+  const uint32_t gate = b.slot(widest, BufferKind::F32, k), up = b.slot(widest, BufferKind::F32, k),
+                 gated = b.slot(widest, BufferKind::F32, k), down = b.slot(c_.hidden, BufferKind::F32, k),
+                 out = b.slot(c_.hidden);
+  if (!early)
+    b.program.buffers[gated]->offset_per_token = b.program.buffers[pairs]->offset_per_token;
   if (c_.over_plan)
     b.program.buffers[gate]->offset_per_token = b.program.buffers[plan]->offset_per_token;
   auto matrix = [&](const std::string& name, uint64_t rows, uint64_t cols) {
@@ -176,7 +180,6 @@ Status Layer::write(const std::string& path, bool early) {
     return op;
   };
   artifact::MoeMatmulOpT gates = role("gate", pairs, x, gate), ups = role("up", pairs, x, up);
-  gates.early_gates = early;
   b.begin_stage(false);
   b.call(std::move(gates));
   b.call(std::move(ups));
