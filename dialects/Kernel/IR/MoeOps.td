@@ -60,7 +60,7 @@ def Kernel_MoeGatherOp : Kernel_StageMember<"moe_gather", [AttrSizedOperandSegme
     Copies each pair's token: `x` to `out`, `qx` to `act`. With `column_scales`, one entry an expert (a weight with column
     scales, or unit), `out` and `act` receive `x` times the column scales of the pair's expert instead, and pairs of
     experts without an entry are left alone. Without column scales a batch of one token is not copied: its experts
-    read the token's own value.
+    read the token's own value; a batch of a few tokens need not be, where all that read the copies know the token.
 
     ```mlir
     kernel.moe_gather %plan q8a(%a : !kernel.buffer<q8a, 64>) act(%p : !kernel.buffer<q8a, 64, records = 2>)
@@ -109,7 +109,7 @@ def Kernel_ExpertOp : Kernel_Op<"expert", [AttrSizedOperandSegments, HasParent<"
   let summary = "the product of one expert's matrix with its pairs, by generated kernels";
   let description = [{
     out[p][r] = W[r] . input[p] [+ bias[r]] [+ sum[p][r]] for the pairs p of this expert. A batch of one token reads `token`, where
-    there is one, in place of the pairs' copies. Values may be shorter than the buffers' records: experts differ in width.
+    there is one, in place of the pairs' copies; one of a few tokens may. Values may be shorter than the buffers' records: experts differ in width.
     `spec`, `kernels` and `tails` are as in `kernel.call`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$weight, Arg<Kernel_Buffer, "", [MemRead]>:$input,
