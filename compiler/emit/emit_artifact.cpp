@@ -6,6 +6,7 @@
 #include "compiler/emit/overlay_rows.h"
 #include "compiler/emit/program_builder.h"
 #include "compiler/emit/shared_weights.h"
+#include "compiler/gpu/LowerToGpu.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
 #include "formats/artifact/artifact_file.h"
 #include "llvm/Support/MathExtras.h"
@@ -82,9 +83,13 @@ std::string provenance(const artifact::ManifestT& manifest) {
 }
 
 /// Puts a module's program behind those that are in the program section, and a row for it into the manifest.
-Status addProgram(ModuleOp module, const KernelPlacement& placement, ArtifactContents& contents) {
+/// With weights for a GPU it has a form for that too.
+Status addProgram(ModuleOp module, const KernelPlacement& placement, GpuWeights* gpuWeights,
+                  ArtifactContents& contents) {
   CORTIQ_ASSIGN_OR_RETURN(artifact::ProgramT program, buildProgram(module));
   CORTIQ_RETURN_IF_ERROR(setKernelOffsets(program, contents.kernels, placement));
+  if (gpuWeights)
+    CORTIQ_RETURN_IF_ERROR(lowerToGpu(module, *gpuWeights, program).with_prefix("target vulkan"));
   const std::vector<uint8_t> bytes = serializeProgram(program);
   contents.program.resize(llvm::alignTo(contents.program.size(), formats::kProgramAlignment));
   auto target = module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr);
@@ -116,14 +121,16 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
     std::ranges::move(kernels, std::back_inserter(contents.kernels));
   }
   CORTIQ_ASSIGN_OR_RETURN(const KernelPlacement placement, placeKernels(contents.kernels));
+  std::vector<uint32_t> copies;
+  GpuWeights gpuWeights{contents.manifest, copies};
   for (const TargetProgram& program : programs)
-    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, contents));
+    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr, contents));
   if (programs.size() == 1)
     contents.manifest.targets.clear(); // the manifest's own fields say it all
   contents.tokenizer = std::move(facts.tokenizer);
   contents.provenance = provenance(contents.manifest);
   if (facts.embedWeights) {
-    CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(first, model, contents.manifest.weights));
+    CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(first, model, contents.manifest.weights, copies));
   }
   return writeArtifact(path, std::move(contents), options);
 }

@@ -130,7 +130,8 @@ StatusOr<Job> makeJob(kernel::WeightOp weight, const ModelBytes& model) {
 } // namespace
 
 StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, const ModelBytes& model,
-                                        std::span<const std::unique_ptr<artifact::WeightT>> table) {
+                                        std::span<const std::unique_ptr<artifact::WeightT>> table,
+                                        std::span<const uint32_t> copies) {
   auto jobs = std::make_shared<std::vector<Job>>();
   for (auto weight : module.getOps<kernel::WeightOp>()) {
     if (weight->hasAttr(kernel::kBlendAttr)) { // made at run time: nothing to store
@@ -145,6 +146,11 @@ StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, const ModelBytes& model
         return bytes.status().with_prefix("weight " + job.name);
       table[jobs->size()]->bytes = *bytes;
     }
+    jobs->push_back(std::move(job));
+  }
+  for (const uint32_t original : copies) {
+    Job job = (*jobs)[original];
+    job.layout = static_cast<formats::LayoutId>(table[jobs->size()]->layout);
     jobs->push_back(std::move(job));
   }
   return WeightFiller(

@@ -144,6 +144,9 @@ enum SpecId : uint32_t {
   kSpecBankSharedSlot = 68,  ///< all ones = none
 };
 
+/// What a program needs of a device beside Vulkan 1.2.
+enum GpuNeed : uint32_t { kNeedsIntegerDot = 1 };
+
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };
 
 } // namespace cortiq::formats

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kBadInput = 2;
 constexpr uint64_t kMostThreads = 1024;
+constexpr uint64_t kMostDevices = 255;
 
 ParseOutcome refuse(const std::string& program, const std::string& sentence) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
@@ -144,6 +145,16 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->check(CLI::IsMember({"system", "large"}))
       ->capture_default_str()
       ->group(machine);
+  app.add_option("--device", o.device,
+                 "GPU of an artifact compiled with --target vulkan: its number, none for the CPU, list to see them "
+                 "(default auto: the first that is not a CPU itself)")
+      ->group(machine)
+      ->check([](const std::string& word) {
+        return word == "auto" || word == "none" || word == "list" ? std::string() : whole_number(0, kMostDevices)(word);
+      });
+  app.add_option("--fallback", o.fallback, "cpu: when the GPU fails, the CPU goes on")
+      ->group(machine)
+      ->check(CLI::IsMember({"cpu"}));
   app.add_option("--numa", o.numa, "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str()
@@ -192,7 +203,7 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     o.verbose = true;
   if (const Status status = o.sampling.validate(); !status.ok())
     return refuse(program, status.message());
-  if (o.file.empty() && !o.doctor)
+  if (o.file.empty() && !o.doctor && o.device != "list")
     return refuse(program, "it needs a FILE to run; see --help");
   // An empty word is a variable of a script that was never set; it is no wish to run without.
   if (raw.skill_given->count() != 0 && o.skill.empty())
@@ -213,7 +224,7 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, "--system is the system message of --chat, which was not asked for");
   if (o.chat && !o.logits.empty())
     return refuse(program, "--logits writes the logits of one prompt: give it with -p or --tokens, without --chat");
-  if (!o.doctor && !o.verify && !o.chat && !o.prompt && !o.tokens)
+  if (!o.doctor && o.device != "list" && !o.verify && !o.chat && !o.prompt && !o.tokens)
     return refuse(program, "it needs -p TEXT, --chat or --tokens IDS; see --help");
   return {true, 0};
 }

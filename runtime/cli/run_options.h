@@ -35,6 +35,8 @@ struct RunOptions {
   bool verbose = false;
   // How to run it.
   std::string backend = "cpu";
+  std::string device = "auto"; ///< "auto", "none", "list" or a number
+  std::string fallback;        ///< "cpu": goes on there when the GPU fails; "" = does not
   unsigned threads = 0;
   std::string kv; ///< "", "f32", "f16" or "q8"
   uint64_t max_context = 0;

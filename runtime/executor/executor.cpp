@@ -136,7 +136,8 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   const OverlayState* overlay = context.overlay;
   if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
       head_count == planned_heads_ && context.first == planned_begin_ && context.draft == planned_draft_ &&
-      context.stream == planned_stream_) {
+      context.stream == planned_stream_ && context.first_stage == planned_stages_.first &&
+      context.end_stage == planned_stages_.second) {
     if (context.position != planned_position_)
       for (StagePlan& stage : stages_)
         if (stage.by_position)
@@ -147,6 +148,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   planned_begin_ = context.first;
   planned_draft_ = context.draft;
   planned_stream_ = context.stream;
+  planned_stages_ = {context.first_stage, context.end_stage};
   planned_overlay_ = overlay;
   planned_count_ = count;
   planned_first_ = head_first;
@@ -159,7 +161,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
     const StepShape shape =
         head ? StepShape{head_first, head_count, threads()} : StepShape{context.first, count, threads()};
     StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false, false};
-    if (stage.draft != context.draft) {
+    if (stage.draft != context.draft || stages_.size() < context.first_stage || stages_.size() >= context.end_stage) {
       stages_.push_back(plan);
       continue;
     }

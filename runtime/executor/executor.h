@@ -96,6 +96,7 @@ private:
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
   uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_begin_ = 0, planned_position_ = 0;
   bool planned_draft_ = false, planned_stream_ = false;
+  std::pair<uint32_t, uint32_t> planned_stages_;
   std::unique_ptr<Cursor[]> cursors_;              ///< by worker
   std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late; with kInOrder
   const StepContext* context_ = nullptr;

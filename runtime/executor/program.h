@@ -89,6 +89,8 @@ struct StepContext {
   std::span<float* const> states; ///< what recurrent operations carry from token to token
   /// Where they also leave what each state was behind the batch's first token; empty = nobody asks.
   std::span<float* const> kept_states = {};
+  /// Only stages of this range run, whatever else is said.
+  uint32_t first_stage = 0, end_stage = UINT32_MAX;
   bool draft = false;  ///< the draft stages run, not the others; `tokens` are the ids that follow
   uint64_t first = 0;  ///< token of the batch with which stages other than the head's begin
   bool stream = false; ///< head stages that make what drafts read run on all tokens

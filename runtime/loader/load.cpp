@@ -50,7 +50,7 @@ Status address_rows(WeightRef& weight) {
     CORTIQ_ASSIGN_OR_RETURN(const formats::R16Format format, formats::r16_format(*weight.codec, weight.cols));
     weight.tensor_bytes = format.tensor_bytes;
     weight.row_bytes = format.row_bytes();
-  } else if (weight.codec->block_bytes != 0 && !weight.codec->flat && weight.cols % weight.codec->block == 0) {
+  } else if (weight.layout == formats::LayoutId::kVerbatim && weight.codec->block_bytes != 0 && !weight.codec->flat && weight.cols % weight.codec->block == 0) {
     weight.row_bytes = weight.cols / weight.codec->block * weight.codec->block_bytes;
   }
   return {};
@@ -63,7 +63,7 @@ StatusOr<WeightRef> check_weight(const artifact::Weight& entry) {
   out.codec = find_codec_id(entry.codec());
   if (!out.codec || out.codec->form == formats::DotForm::kNone)
     return unsupported(name + " has codec " + std::to_string(entry.codec()) + ", which this version does not know");
-  if (entry.layout() > static_cast<uint8_t>(formats::LayoutId::kR16))
+  if (entry.layout() > static_cast<uint8_t>(formats::LayoutId::kPlanes))
     return unsupported(name + " has layout " + std::to_string(entry.layout()) + ", which this version does not know");
   out.layout = static_cast<formats::LayoutId>(entry.layout());
   out.rows = entry.rows();

@@ -14,6 +14,7 @@
 #include "runtime/session/draft_memory.h"
 #include "runtime/session/recurrent_memory.h"
 #include "runtime/session/reserved_memory.h"
+#include "runtime/vulkan/gpu.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -60,6 +61,9 @@ public:
   static StatusOr<std::unique_ptr<Session>> make(std::shared_ptr<const Model> model, const SessionOptions& options) {
     std::unique_ptr<ArtifactSession> session(new ArtifactSession(std::move(model), options));
     CORTIQ_RETURN_IF_ERROR(session->reserve());
+    if (options.gpu) {
+      CORTIQ_ASSIGN_OR_RETURN(session->gpu_, options.gpu->session(session->kv_positions_));
+    }
     CORTIQ_RETURN_IF_ERROR(session->set_overlay({{}, session->overlay().default_mask()}));
     return std::unique_ptr<Session>(std::move(session));
   }
@@ -77,7 +81,7 @@ public:
     position_ = std::min(position, position_);
     drafts_.rewind(position_);
   }
-  bool can_draft() const override { return program_.draft_logits.present; }
+  bool can_draft() const override { return program_.draft_logits.present && !on_gpu_; }
   void keep_drafts(bool keep) override { keep_drafts_ = keep && can_draft(); }
   unsigned threads() const override { return executor_.threads(); }
   KvType kv_type() const override { return kv_type_; }
@@ -134,6 +138,18 @@ public:
     return std::span<const float>(collected_);
   }
 
+  StatusOr<uint32_t> largest(std::span<const uint32_t> tokens) override {
+    want_ = gpu_ && gpu_->can_pick() ? GpuSession::Want::kIds : GpuSession::Want::kLogits;
+    const StatusOr<std::span<const float>> logits = forward(tokens, false);
+    const bool picked = want_ == GpuSession::Want::kIds && gpu_;
+    want_ = GpuSession::Want::kLogits;
+    if (!logits.ok())
+      return logits.status();
+    if (picked)
+      return gpu_->picked(0);
+    return static_cast<uint32_t>(std::max_element(logits->begin(), logits->end()) - logits->begin());
+  }
+
   const formats::OverlayCatalog& overlay() const override { return model_->overlay(); }
 
   Status set_overlay(const formats::OverlaySelection& selection) override {
@@ -175,7 +191,14 @@ public:
   /// With a budget and a model of experts: how they were served since the model was loaded.
   std::string report() override {
     const ExpertStore* experts = model_->artifact().experts.get();
-    return experts ? describe(*experts) : std::string();
+    std::string out = experts ? describe(*experts) : std::string();
+    if (gpu_) {
+      const GpuCounts counts = gpu_->counts();
+      out += (out.empty() ? "" : "\n") + std::string("GPU: ") + std::to_string(counts.steps) + " steps, " +
+             std::to_string(counts.dispatches) + " dispatches behind " + std::to_string(counts.barriers) +
+             " barriers; stages run on the CPU in between: " + std::to_string(counts.cpu_stages);
+    }
+    return out + (gpu_note_.empty() || out.empty() ? "" : "\n") + gpu_note_;
   }
 
 private:
@@ -186,7 +209,7 @@ private:
         rope_(program_.rope_tables, program_.max_batch),
         executor_(program_, options.threads != 0 ? options.threads : default_threads(read_cpu_limits()),
                   options.profile, options.placement),
-        placement_(options.placement) {}
+        placement_(options.placement), on_gpu_(options.gpu != nullptr), cpu_fallback_(options.cpu_fallback) {}
 
   /// Arena and cache, as address space only.
   Status reserve() {
@@ -253,7 +276,12 @@ private:
       const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
       const bool last = done + count == tokens.size();
       const uint64_t heads = all_logits ? count : last ? 1 : 0;
-      if (Status status = step(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
+      Status status = step(tokens.subspan(done, count), count, count - heads, heads);
+      if (!status.ok() && gpu_ && cpu_fallback_) {
+        CORTIQ_RETURN_IF_ERROR(leave_gpu(status));
+        status = step(tokens.subspan(done, count), count, count - heads, heads);
+      }
+      if (!status.ok()) {
         rewind(start);
         recurrent_.lose();
         return status;
@@ -267,6 +295,20 @@ private:
       done += count;
     }
     return all_logits ? std::span<const float>(collected_) : logits;
+  }
+
+  /// Goes on without the GPU: what the session holds is run once more, by the CPU.
+  Status leave_gpu(const Status& why) {
+    gpu_.reset();
+    gpu_note_ = why.message() + "; the CPU went on from here";
+    const std::vector<uint32_t> held = std::move(held_);
+    const uint64_t target = position_;
+    position_ = recurrent_.restore(0);
+    while (position_ < target) {
+      const uint64_t count = std::min(program_.max_batch, target - position_);
+      CORTIQ_RETURN_IF_ERROR(step(std::span(held).subspan(position_, count), count, count, 0));
+    }
+    return {};
   }
 
   // After a rewind, or a step that failed: recurrent states start again from the nearest copy, and the tokens from
@@ -302,6 +344,10 @@ private:
     CORTIQ_RETURN_IF_ERROR(execute(context, count, head_first, head_count));
     if (keep_drafts_)
       drafts_.ran(position_, tokens.first(count));
+    if (gpu_ && cpu_fallback_) {
+      held_.resize(position_);
+      held_.insert(held_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count));
+    }
     position_ += count;
     return {};
   }
@@ -335,7 +381,15 @@ private:
     kv_overflow_.store(0, std::memory_order_relaxed);
     if (experts_)
       experts_->begin(count);
-    executor_.step(context, count, head_first, head_count);
+    if (gpu_) {
+      auto run_stages = [&](const StepContext& step, uint32_t first, uint32_t stages) {
+        StepContext part = step_part(step, first, stages);
+        executor_.step(part, count, head_first, head_count);
+      };
+      CORTIQ_RETURN_IF_ERROR(gpu_->step(context, count, head_first, head_count, want_, run_stages));
+    } else {
+      executor_.step(context, count, head_first, head_count);
+    }
     if (experts_)
       CORTIQ_RETURN_IF_ERROR(experts_->end());
     if (const uint32_t layer = kv_overflow_.load(std::memory_order_relaxed); layer != 0)
@@ -343,6 +397,13 @@ private:
                          (kv_type_ == KvType::kF16 ? " or beyond 65504, the largest number of the f16 cache" : "") +
                          "; use --kv f32");
     return {};
+  }
+
+  static StepContext step_part(const StepContext& context, uint32_t first, uint32_t stages) {
+    StepContext part = context;
+    part.first_stage = first;
+    part.end_stage = first + stages;
+    return part;
   }
 
   // The state that a step ran under is kept until here: the executor tells states apart by their addresses.
@@ -374,6 +435,11 @@ private:
   std::vector<float> collected_; // logits of several positions, side by side
   Executor executor_;
   Placement placement_;
+  std::unique_ptr<GpuSession> gpu_; ///< null: the CPU runs everything
+  bool on_gpu_ = false, cpu_fallback_ = false;
+  std::vector<uint32_t> held_; ///< with a fallback: the tokens of the state
+  GpuSession::Want want_ = GpuSession::Want::kLogits;
+  std::string gpu_note_; ///< why the GPU was left
 };
 
 } // namespace

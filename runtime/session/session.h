@@ -18,6 +18,8 @@
 
 namespace cortiq::runtime {
 
+class GpuModel; // runtime/vulkan
+
 /// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
 struct LoadOptions {
   bool verify_weights = false; ///< check the hash of every leaf of the weights
@@ -31,11 +33,14 @@ struct LoadOptions {
 };
 
 struct SessionOptions {
-  unsigned threads = 0;                    ///< 0: min(affinity, cgroup quota, useful cores)
-  std::optional<KvType> kv = std::nullopt; ///< cache element type
-  uint64_t max_context = 0;                ///< 0: what the artifact was compiled for
-  bool profile = false;                    ///< keep times for profile()
-  Placement placement = {};                ///< of caches, work space and workers
+  unsigned threads = 0;                          ///< 0: min(affinity, cgroup quota, useful cores)
+  std::optional<KvType> kv = std::nullopt;       ///< cache element type
+  uint64_t max_context = 0;                      ///< 0: what the artifact was compiled for
+  bool profile = false;                          ///< keep times for profile()
+  Placement placement = {};                      ///< of caches, work space and workers
+  std::shared_ptr<const GpuModel> gpu = nullptr; ///< runs what it can; null = the CPU runs all
+  bool cpu_fallback =
+      false; ///< goes on without the GPU when that fails, on the CPU from the beginning of the tokens held
 };
 
 /// What the manifest says, for people and for tools.
@@ -95,6 +100,10 @@ public:
   /// call.
   virtual StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) = 0;
   StatusOr<std::span<const float>> run_vector(std::span<const float> input) { return run_vectors(input, 1); }
+
+  /// forward() of `tokens`, of which only the id of the last one's largest logit is wanted: a GPU chooses it and sends
+  /// no logits.
+  virtual StatusOr<uint32_t> largest(std::span<const uint32_t> tokens) = 0;
 
   /// The selection under which the latest step ran.
   virtual formats::OverlaySelection latest_overlay() const = 0;

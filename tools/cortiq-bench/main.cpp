@@ -32,6 +32,7 @@ using cortiq::runtime::cli::memory_size;
 using cortiq::runtime::cli::whole_number;
 
 constexpr uint64_t kMostTokens = uint64_t{1} << 32;
+constexpr uint64_t kMostDevices = 255;
 constexpr uint64_t kMostRuns = 1000000;
 
 int complain(const std::string& sentence, int code) {
@@ -82,6 +83,8 @@ void declare(CLI::App& app, CommandLine& line) {
                  "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
+  app.add_option("--device", line.model.device, "number of the GPU that runs an artifact of --target vulkan")
+      ->check(whole_number(0, kMostDevices));
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
   app.add_flag("--no-machine", line.model.no_machine, "do not measure how fast the machine reads beside a model");

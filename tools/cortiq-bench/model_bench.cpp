@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/session/session.h"
+#include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-bench/machine/machine.h"
 #include "tools/cortiq-bench/profile_report.h"
 #include "tools/cortiq-bench/roofline.h"
@@ -92,6 +93,10 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   how.placement = {options.pages == "large", options.numa == "auto"};
   if (!options.kv.empty())
     how.kv = runtime::parse_kv_type(options.kv);
+  if (!options.device.empty()) {
+    CORTIQ_ASSIGN_OR_RETURN(
+        how.gpu, runtime::load_gpu_model(model->artifact(), {static_cast<uint32_t>(std::stoul(options.device))}));
+  }
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())
     return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +
@@ -130,7 +135,8 @@ StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo
   auto decode = [&] {
     for (uint64_t i = 0; i < options.decode; ++i) {
       const auto id = static_cast<uint32_t>((i * 104729 + 3) % ids);
-      CORTIQ_RETURN_IF_ERROR(session.forward({&id, 1}, false).status());
+      CORTIQ_RETURN_IF_ERROR(options.device.empty() ? session.forward({&id, 1}, false).status()
+                                                    : session.largest({&id, 1}).status());
     }
     return Status();
   };

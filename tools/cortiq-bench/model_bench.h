@@ -15,6 +15,7 @@ struct ModelBenchOptions {
   std::vector<std::string> files;
   uint64_t prefill = 512;        ///< tokens of the prompt
   uint64_t decode = 64;          ///< tokens generated after it
+  std::string device;            ///< number of a GPU; empty = the CPU
   std::vector<unsigned> threads; ///< each is measured in turn
   unsigned repeat = 3;
   std::string kv;

@@ -148,6 +148,7 @@ Status compile_model(const CompileOptions& options) {
   compiler::ArtifactFacts facts;
   facts.maxContext = options.max_context;
   facts.maxBatch = options.max_batch;
+  facts.gpu = options.vulkan;
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
   facts.sourceName = std::filesystem::path(options.model).filename().string();

@@ -39,10 +39,29 @@ constexpr EmitWord kEmitWords[] = {{"artifact", EmitKind::kArtifact},
                                    {"vec", EmitKind::kVec},
                                    {"asm", EmitKind::kAsm}};
 
+// Takes the word "vulkan" out of a list of targets; what the GPU cannot run is compiled for the plainest CPU then.
+bool take_vulkan(std::string& targets) {
+  bool found = false;
+  std::string rest;
+  for (size_t at = 0; at <= targets.size();) {
+    const size_t end = std::min(targets.find(',', at), targets.size());
+    const std::string word = targets.substr(at, end - at);
+    at = end + 1;
+    if (word == "vulkan")
+      found = true;
+    else
+      rest += (rest.empty() ? "" : ",") + word;
+  }
+  if (found)
+    targets = rest.empty() ? "x86-64-v3" : rest;
+  return found;
+}
+
 void list_targets() {
   std::printf("native           the best of these that this machine can run\n");
   for (const compiler::Target& target : compiler::targetTable())
     std::printf("%-16s %s\n", std::string(target.name).c_str(), std::string(target.summary).c_str());
+  std::printf("%-16s %s\n", "vulkan", "any GPU with Vulkan 1.2; vulkan,NAME names the CPU beside it (x86-64-v3)");
 }
 
 // The first line of what LLVM's parser wrote, without the program's name in front.
@@ -172,6 +191,7 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   llvm::raw_string_ostream stream(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &stream))
     return invalid(first_line(errors));
+  o.vulkan = take_vulkan(o.target);
   if (o.target == "help") {
     list_targets();
     return std::optional<CompileOptions>();

@@ -18,6 +18,7 @@
 #include "runtime/cli/compiler_process.h"
 #include "runtime/cli/run.h"
 #include "runtime/cli/run_options.h"
+#include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-run/doctor.h"
 #include "tools/cortiq-run/model_cache.h"
 
@@ -49,7 +50,18 @@ Status interpret(const RunOptions& options, cortiq::formats::FileKind kind, int 
   return cortiq::runtime::cli::become(compiler, interpreter_arguments(argc, argv));
 }
 
+Status list_devices() {
+  CORTIQ_ASSIGN_OR_RETURN(const std::vector<cortiq::runtime::GpuInfo> gpus, cortiq::runtime::list_gpus());
+  for (size_t i = 0; i < gpus.size(); ++i)
+    std::printf("%zu: %s, %s, %llu MiB, %s%s%s\n", i, gpus[i].name.c_str(), gpus[i].kind.c_str(),
+                static_cast<unsigned long long>(gpus[i].memory >> 20), gpus[i].driver.c_str(),
+                gpus[i].unusable.empty() ? "" : "; cannot be used: ", gpus[i].unusable.c_str());
+  return {};
+}
+
 Status run(RunOptions& options, int argc, char** argv) {
+  if (options.device == "list")
+    return list_devices();
   if (options.doctor)
     return cortiq::tools::run_doctor(options);
   CORTIQ_ASSIGN_OR_RETURN(const cortiq::formats::FileKind kind, cortiq::formats::detect_file_kind(options.file));

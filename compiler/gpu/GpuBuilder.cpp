@@ -1,0 +1,220 @@
+#include "compiler/gpu/GpuBuilder.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "formats/layout/layout.h"
+
+namespace cortiq::compiler {
+
+using namespace formats;
+
+uint32_t bitsOf(float value) {
+  return std::bit_cast<uint32_t>(value);
+}
+
+namespace {
+
+const Codec* codecOf(const artifact::WeightT& weight) {
+  for (const Codec& codec : codec_table())
+    if (static_cast<uint16_t>(codec.id) == weight.codec)
+      return &codec;
+  return nullptr;
+}
+
+} // namespace
+
+std::string codecTemplate(std::string_view op, const artifact::WeightT& weight) {
+  const Codec* codec = codecOf(weight);
+  if (!codec || !weight.blend.empty())
+    return {};
+  std::string name = std::string(op) + "_" + std::string(codec->name);
+  return codegen::has_shader_template(name) ? name : std::string();
+}
+
+std::string refuseMatrix(std::string_view op, uint32_t index, const GpuBuilder& builder) {
+  const artifact::WeightT& weight = builder.weight(index);
+  const Codec* codec = codecOf(weight);
+  if (codecTemplate(op, weight).empty())
+    return "there is no shader for " + std::string(op) + " on " + std::string(codec ? codec->name : "its codec");
+  const auto bytes = packed_bytes(*codec, LayoutId::kPlanes, weight.rows, weight.cols);
+  if (!bytes.ok())
+    return bytes.status().message();
+  return weight.rows <= UINT32_MAX && weight.cols <= UINT32_MAX ? std::string() : "its matrix is too large";
+}
+
+std::string refuseVector(uint32_t index, const GpuBuilder& builder) {
+  if (index == kAbsent)
+    return {};
+  const artifact::WeightT& weight = builder.weight(index);
+  const bool plain = weight.layout == static_cast<uint8_t>(LayoutId::kVerbatim) &&
+                     weight.codec == static_cast<uint16_t>(CodecId::kF32) && weight.blend.empty();
+  return plain ? std::string() : "vector " + weight.name + " is made at run time";
+}
+
+GpuPlace GpuBuilder::place(uint32_t slot, uint64_t column) const {
+  const artifact::GpuBufferT& buffer = *out_.buffers[slot];
+  return {static_cast<uint32_t>(buffer.start + column), static_cast<uint32_t>(buffer.stride), buffer.lanes};
+}
+
+StatusOr<uint32_t> GpuBuilder::module(std::string_view name, std::vector<codegen::SpecValue> constants) {
+  std::ranges::sort(constants, {}, &codegen::SpecValue::id);
+  std::string key(name);
+  for (const codegen::SpecValue& c : constants)
+    key += " " + std::to_string(c.id) + "=" + std::to_string(c.value);
+  auto [at, inserted] = modules_.try_emplace(key, out_.modules.size());
+  if (inserted) {
+    auto row = std::make_unique<artifact::GpuModuleT>();
+    row->name = key;
+    CORTIQ_ASSIGN_OR_RETURN(row->code, codegen::specialise_shader(name, constants));
+    out_.modules.push_back(std::move(row));
+  }
+  return at->second;
+}
+
+uint32_t GpuBuilder::vector(uint32_t weight) {
+  if (weight == kAbsent)
+    return 0;
+  auto [at, inserted] = vectors_.try_emplace(weight, static_cast<uint32_t>(out_.vector_floats));
+  if (inserted) {
+    auto row = std::make_unique<artifact::GpuVectorT>();
+    row->weight = weight;
+    row->start = out_.vector_floats;
+    out_.vector_floats += ceilDiv(manifest_.weights[weight]->bytes, 16) * 4;
+    out_.vectors.push_back(std::move(row));
+  }
+  return at->second;
+}
+
+StatusOr<uint32_t> GpuBuilder::matrix(uint32_t weight) {
+  auto [at, inserted] = weights_.matrices.try_emplace(weight, static_cast<uint32_t>(manifest_.weights.size()));
+  if (inserted) {
+    const artifact::WeightT& source = *manifest_.weights[weight];
+    auto row = std::make_unique<artifact::WeightT>();
+    row->name = source.name + " (planes)";
+    row->codec = source.codec;
+    row->layout = static_cast<uint8_t>(LayoutId::kPlanes);
+    row->rows = source.rows;
+    row->cols = source.cols;
+    CORTIQ_ASSIGN_OR_RETURN(row->bytes, packed_bytes(*codecOf(source), LayoutId::kPlanes, source.rows, source.cols));
+    manifest_.weights.push_back(std::move(row));
+    weights_.copies.push_back(weight);
+  }
+  return at->second;
+}
+
+uint32_t GpuBuilder::ring(uint32_t layer) const {
+  const artifact::KvLayerT& cache = *program_.kv_layers[layer];
+  // The window and room for a batch, as the executor of the CPU keeps it.
+  return cache.ring ? static_cast<uint32_t>(ceilDiv(cache.window + out_.max_batch - 1, 64) * 64) : 0;
+}
+
+std::pair<uint32_t, uint32_t> GpuBuilder::rotation(uint32_t table) const {
+  uint64_t at = kStepIds + out_.max_batch;
+  for (uint32_t t = 0; t < table; ++t)
+    at += 2 * uint64_t{out_.max_batch} * program_.rope_tables[t]->inverse_frequencies.size();
+  const uint64_t pairs = program_.rope_tables[table]->inverse_frequencies.size();
+  return {static_cast<uint32_t>(at), static_cast<uint32_t>(at + out_.max_batch * pairs)};
+}
+
+StatusOr<GpuPlace> GpuBuilder::inLanes(uint32_t slot, uint64_t column, uint64_t elements) {
+  GpuPlace from = place(slot, column);
+  if (from.lanes)
+    return from;
+  const uint32_t stride = static_cast<uint32_t>(laneRow(elements));
+  auto [at, inserted] = copied_.try_emplace({slot, column}, static_cast<uint32_t>(scratchStart_ + scratch_));
+  if (inserted) {
+    scratch_ += uint64_t{stride} * out_.max_batch;
+    mostScratch_ = std::max(mostScratch_, scratch_);
+    CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT made, copy(from, {at->second, stride, true}, elements));
+    add(prepared_, std::move(made));
+  }
+  return GpuPlace{at->second, stride, true};
+}
+
+GpuPlace GpuBuilder::scratch(uint64_t elements) {
+  const uint64_t stride = ceilDiv(elements, 4) * 4;
+  const GpuPlace out{static_cast<uint32_t>(scratchStart_ + scratch_), static_cast<uint32_t>(stride), false};
+  scratch_ += stride * out_.max_batch;
+  mostScratch_ = std::max(mostScratch_, scratch_);
+  return out;
+}
+
+Status GpuBuilder::quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements) {
+  constexpr uint32_t kLocal = 64;
+  const GpuPlace out = place(slot);
+  artifact::GpuDispatchT made;
+  CORTIQ_ASSIGN_OR_RETURN(made.module_, module("quantize", {{kSpecLocal, kLocal}, {kSpecRows, uint32_t(elements)}}));
+  made.groups = ceilDiv(ceilDiv(elements, 32), kLocal);
+  made.push.resize(kPushWords);
+  made.push[kPushInput] = from.start;
+  made.push[kPushInputStride] = from.stride;
+  made.push[kPushOut] = out.start;
+  made.push[kPushOutStride] = out.stride;
+  add(behind_, std::move(made));
+  return {};
+}
+
+StatusOr<uint32_t> GpuBuilder::squares(uint64_t parts) {
+  if (parts > kSquaresFloats)
+    return internal_error("a norm's sum of squares has " + std::to_string(parts) + " parts");
+  return static_cast<uint32_t>(squaresStart_ + squaresUsed_++ % 2 * kSquaresFloats);
+}
+
+void GpuBuilder::add(Dispatches& list, artifact::GpuDispatchT dispatch) {
+  dispatch.push.resize(kPushWords);
+  dispatch.push[kPushHead] = head_ ? 1 : 0;
+  list.push_back(std::make_unique<artifact::GpuDispatchT>(std::move(dispatch)));
+}
+
+StatusOr<artifact::GpuDispatchT> GpuBuilder::copy(const GpuPlace& from, const GpuPlace& out, uint64_t elements) {
+  constexpr uint32_t kLocal = 64;
+  artifact::GpuDispatchT made;
+  CORTIQ_ASSIGN_OR_RETURN(
+      made.module_,
+      module("reorder", {{kSpecLocal, kLocal}, {kSpecRows, uint32_t(elements)}, {kSpecOutOrder, out.lanes ? 1u : 0u}}));
+  made.groups = ceilDiv(out.lanes ? laneRow(elements) : elements, kLocal);
+  made.push.resize(kPushWords);
+  made.push[kPushInput] = from.start;
+  made.push[kPushInputStride] = from.stride;
+  made.push[kPushOut] = out.start;
+  made.push[kPushOutStride] = out.stride;
+  return made;
+}
+
+Status GpuBuilder::copyBehind(const GpuPlace& from, const GpuPlace& out, uint64_t elements) {
+  CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT made, copy(from, out, elements));
+  add(behind_, std::move(made));
+  return {};
+}
+
+void GpuBuilder::beginStep(bool head, std::string name) {
+  head_ = head;
+  name_ = std::move(name);
+  scratch_ = 0;
+  copied_.clear();
+}
+
+void GpuBuilder::endStep(std::vector<std::unique_ptr<artifact::GpuStepT>>& steps) {
+  for (Dispatches* list : {&prepared_, &current_, &behind_}) {
+    if (list->empty())
+      continue;
+    auto step = std::make_unique<artifact::GpuStepT>();
+    step->dispatches = std::move(*list);
+    step->head = head_;
+    step->name = name_;
+    steps.push_back(std::move(step));
+    list->clear();
+  }
+}
+
+const GpuOpRow* findGpuOp(artifact::Op op) {
+  static const GpuOpRow* const table[] = {&kGpuAdd, &kGpuAttention, &kGpuAttentionPrep, &kGpuEmbed, &kGpuGate,
+                                          &kGpuGlu, &kGpuLogits,    &kGpuMatmul,        &kGpuNorm,  &kGpuQuantize};
+  for (const GpuOpRow* row : table)
+    if (row->op == op)
+      return row;
+  return nullptr;
+}
+
+} // namespace cortiq::compiler

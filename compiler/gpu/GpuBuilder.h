@@ -1,0 +1,173 @@
+#pragma once
+
+// Dispatches of shaders for the calls of a program. One file an operation (ops/), one row of the table below.
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/spirv/specialise.h"
+#include "formats/artifact/artifact_generated.h"
+#include "formats/artifact/shader_abi.h"
+#include "formats/codec/codec.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace cortiq::compiler {
+
+/// A slot on the GPU.
+struct GpuPlace {
+  uint32_t start = 0, stride = 0; ///< floats; start + column for a run of columns
+  bool lanes = false;
+};
+
+/// The weights of an artifact, and those that were added in layout kPlanes. Forms of a program share them.
+struct GpuWeights {
+  artifact::ManifestT& manifest;
+  std::vector<uint32_t>& copies; ///< of which weight each is one that stands behind the program's own
+  llvm::DenseMap<uint32_t, uint32_t> matrices = {};
+};
+
+/// Makes the dispatches of one program. Lowering functions are given only calls that their refusal takes.
+class GpuBuilder {
+public:
+  GpuBuilder(GpuWeights& weights, const artifact::ProgramT& program, artifact::GpuProgramT& out)
+      : weights_(weights), manifest_(weights.manifest), program_(program), out_(out) {}
+
+  const artifact::ProgramT& program() const { return program_; }
+  const artifact::WeightT& weight(uint32_t index) const { return *manifest_.weights[index]; }
+  uint64_t elements(uint32_t slot) const { return program_.buffers[slot]->elements; }
+  GpuPlace place(uint32_t slot, uint64_t column = 0) const;
+  /// Positions that the cache of `layer` keeps; 0 = all.
+  uint32_t ring(uint32_t layer) const;
+  /// Whether what is lowered is for batches of one token.
+  bool single() const { return single_; }
+  void setSingle() { single_ = true; }
+  bool cacheHalf() const { return manifest_.kv_f16; }
+
+  /// A module of `name` with these constants.
+  StatusOr<uint32_t> module(std::string_view name, std::vector<codegen::SpecValue> constants);
+  /// The start of an f32 vector among those of kBindVectors.
+  uint32_t vector(uint32_t weight);
+  /// The matrix in layout kPlanes, made when it is asked for first.
+  StatusOr<uint32_t> matrix(uint32_t weight);
+  /// Columns of a token's row of rotation table `table`: words of the step buffer of its cosines and sines.
+  std::pair<uint32_t, uint32_t> rotation(uint32_t table) const;
+  /// A copy of `slot` in lane order, made in a step of its own in front of this one; the slot itself when it has that
+  /// order.
+  StatusOr<GpuPlace> inLanes(uint32_t slot, uint64_t column, uint64_t elements);
+
+  void dispatch(artifact::GpuDispatchT dispatch) { add(current_, std::move(dispatch)); }
+  /// `out` becomes a copy of `from`, of `elements` values, in a step of its own behind this one.
+  Status copyBehind(const GpuPlace& from, const GpuPlace& out, uint64_t elements);
+
+  /// Steps: everything dispatched between begin and end is one, behind what was prepared for it.
+  void beginStep(bool head, std::string name);
+  void endStep(std::vector<std::unique_ptr<artifact::GpuStepT>>& steps);
+  /// Products that read `slot` find a row that lacks the factor of its norm.
+  struct Unfinished {
+    uint32_t squares, parts; ///< where the sum of squares lies, in so many parts
+    float eps;
+  };
+  void leaveUnfinished(uint32_t slot, const Unfinished& norm) { unfinished_[slot] = norm; }
+  const Unfinished* unfinished(uint32_t slot) const {
+    const auto found = unfinished_.find(slot);
+    return found == unfinished_.end() ? nullptr : &found->second;
+  }
+  /// Slots whose rows are in 8 bits where a batch is one token (shaders/common/q8.glsl).
+  void setEightBits(uint32_t slot) { eightBits_.insert(slot); }
+  bool eightBits(uint32_t slot) const { return single_ && eightBits_.contains(slot); }
+  /// Floats of scratch a token, of this step.
+  GpuPlace scratch(uint64_t elements);
+  /// `slot` becomes what `from` holds in natural order, in 8 bits, in a step of its own behind this one.
+  Status quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements);
+  /// Room for `parts` floats of one token, until the next but one is asked for.
+  StatusOr<uint32_t> squares(uint64_t parts);
+  static constexpr uint64_t kSquaresFloats = 16384;
+  void setSquaresStart(uint64_t start) { squaresStart_ = start; }
+
+  uint64_t scratchFloats() const { return mostScratch_; }
+  void setScratchStart(uint64_t start) { scratchStart_ = start; }
+
+private:
+  using Dispatches = std::vector<std::unique_ptr<artifact::GpuDispatchT>>;
+
+  void add(Dispatches& list, artifact::GpuDispatchT dispatch);
+  StatusOr<artifact::GpuDispatchT> copy(const GpuPlace& from, const GpuPlace& out, uint64_t elements);
+
+  GpuWeights& weights_;
+  artifact::ManifestT& manifest_;
+  const artifact::ProgramT& program_;
+  artifact::GpuProgramT& out_;
+  llvm::StringMap<uint32_t> modules_;
+  llvm::DenseMap<uint32_t, uint32_t> vectors_;
+  Dispatches prepared_, current_, behind_;                         ///< steps in this order
+  llvm::DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> copied_; ///< slot and column: start
+  llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
+  llvm::DenseSet<uint32_t> eightBits_;
+  uint64_t squaresStart_ = 0, squaresUsed_ = 0;
+  bool head_ = false, single_ = false;
+  std::string name_;
+  uint64_t scratchStart_ = 0, scratch_ = 0, mostScratch_ = 0;
+};
+
+/// What the dispatches that prepare heads for attention share.
+struct HeadPrep {
+  uint32_t pairs, flags, cosines, sines, qNorm, kNorm;
+  GpuPlace q, k, v;
+  void put(std::vector<uint32_t>& push) const;
+};
+HeadPrep headPrep(const artifact::AttentionPrepOpT& prep, GpuBuilder& builder);
+
+/// What else a product does where a batch is one token.
+struct MatmulFusion {
+  const artifact::NormOpT* norm = nullptr; ///< of its result, for the products that read that
+  const artifact::GluOpT* glu = nullptr;   ///< joins its two parts
+};
+Status lowerMatmul(const artifact::MatmulOpT& matmul, GpuBuilder& builder, const MatmulFusion& fusion);
+/// Both calls in one dispatch, for a single token.
+Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
+                          GpuBuilder& builder);
+
+/// One operation that has a form on the GPU.
+struct GpuOpRow {
+  artifact::Op op;
+  /// Why this call has none; empty when it has.
+  std::string (*refuse)(const artifact::OpUnion& op, const GpuBuilder& builder);
+  Status (*lower)(const artifact::OpUnion& op, GpuBuilder& builder);
+  /// Slots that it reads in lane order.
+  std::vector<uint32_t> (*lanes)(const artifact::OpUnion& op);
+  bool writesLanes; ///< its results may be in lane order
+};
+const GpuOpRow* findGpuOp(artifact::Op op);
+
+// Rows of operations, in their files.
+extern const GpuOpRow kGpuAdd, kGpuAttention, kGpuAttentionPrep, kGpuEmbed, kGpuGate, kGpuGlu, kGpuLogits, kGpuMatmul,
+    kGpuNorm, kGpuQuantize;
+
+/// The dispatches behind a step that choose the largest logit of every head token.
+Status lowerArgmax(GpuBuilder& builder, uint32_t logits);
+
+inline std::vector<uint32_t> noLanes(const artifact::OpUnion&) {
+  return {};
+}
+inline constexpr uint32_t kAbsent = 0xFFFFFFFF;
+uint32_t bitsOf(float value);
+inline uint64_t ceilDiv(uint64_t a, uint64_t b) {
+  return (a + b - 1) / b;
+}
+/// Floats of a row of `elements` in lane order.
+inline uint64_t laneRow(uint64_t elements) {
+  return ceilDiv(elements, formats::kShaderRowPadding) * formats::kShaderRowPadding;
+}
+/// "matmul_q8_0", empty when there is no such template for the weight's codec.
+std::string codecTemplate(std::string_view op, const artifact::WeightT& weight);
+/// Why the GPU cannot run `op` on matrix `index`; empty when it can.
+std::string refuseMatrix(std::string_view op, uint32_t index, const GpuBuilder& builder);
+/// Why vector `index` cannot be one of kBindVectors; empty when it can, or is absent.
+std::string refuseVector(uint32_t index, const GpuBuilder& builder);
+
+} // namespace cortiq::compiler

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <tuple>
+
+#include "compiler/gpu/GpuBuilder.h"
+
+namespace cortiq::compiler {
+namespace {
+
+using namespace formats;
+
+std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
+  const artifact::AttentionOpT& attention = *op.AsAttentionOp();
+  if (attention.q_still != kAbsent || attention.sink_count != 0)
+    return "there is no shader for attention with anchors";
+  if (!attention.group_windows.empty())
+    return "there is no shader for windows of head groups";
+  if (attention.out != kAbsent && attention.act_out != kAbsent)
+    return "attention with two results";
+  return refuseVector(attention.sinks, builder);
+}
+
+struct Dispatch {
+  artifact::GpuDispatchT row;
+  std::vector<codegen::SpecValue> constants;
+};
+
+// Of one token: more invocations take positions side by side.
+constexpr uint32_t kLocalSingle = 256, kLocalMany = 128;
+
+Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
+  const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
+  const GpuPlace q = builder.place(attention.q, attention.q_column);
+  const GpuPlace out = builder.place(attention.out != kAbsent ? attention.out : attention.act_out);
+  Dispatch d;
+  d.constants = {{kSpecLocal, builder.single() ? kLocalSingle : kLocalMany},
+                 {kSpecOutOrder, out.lanes ? 1u : 0u},
+                 {kSpecScale, bitsOf(attention.scale)},
+                 {kSpecHeads, attention.heads},
+                 {kSpecKvHeads, cache.kv_heads},
+                 {kSpecHeadDim, attention.head_dim},
+                 {kSpecValueDim, cache.v_dim},
+                 {kSpecWindow, cache.window},
+                 {kSpecRing, builder.ring(attention.layer)},
+                 {kSpecSoftcap, bitsOf(attention.softcap)},
+                 {kSpecSinks, attention.sinks != kAbsent},
+                 {kSpecCacheHalf, builder.cacheHalf()}};
+  d.row.groups = attention.heads;
+  d.row.layer = attention.layer;
+  d.row.push.resize(kPushWords);
+  d.row.push[kPushInput] = q.start;
+  d.row.push[kPushInputStride] = q.stride;
+  d.row.push[kPushOut] = out.start;
+  d.row.push[kPushOutStride] = out.stride;
+  return d;
+}
+
+Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::AttentionOpT& attention = *op.AsAttentionOp();
+  Dispatch d = attentionDispatch(attention, builder);
+  d.row.push[kPushVector] = builder.vector(attention.sinks);
+  CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
+  builder.dispatch(std::move(d.row));
+  return {};
+}
+
+} // namespace
+
+Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
+                          GpuBuilder& builder) {
+  Dispatch d = attentionDispatch(attention, builder);
+  const HeadPrep made = headPrep(prep, builder);
+  d.constants.push_back({kSpecPrep, 1});
+  d.constants.push_back({kSpecPairs, made.pairs});
+  d.constants.push_back({kSpecNormFlags, made.flags});
+  d.constants.push_back({kSpecEps, bitsOf(prep.norm_eps)});
+  d.constants.push_back({kSpecTemperatureLength, bitsOf(prep.temperature_length)});
+  d.constants.push_back({kSpecTemperatureScale, bitsOf(prep.temperature_scale)});
+  if (builder.eightBits(attention.out != kAbsent ? attention.out : attention.act_out))
+    d.constants.push_back({kSpecQuantOut, 1});
+  made.put(d.row.push);
+  d.row.push[kPushSinks] = builder.vector(attention.sinks);
+  CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
+  builder.dispatch(std::move(d.row));
+  return {};
+}
+
+const GpuOpRow kGpuAttention{artifact::Op::AttentionOp, refuse, lower, noLanes, true};
+
+} // namespace cortiq::compiler

@@ -1,0 +1,111 @@
+#include <algorithm>
+#include <tuple>
+
+#include "compiler/gpu/GpuBuilder.h"
+
+// Operations that work on a value at a time: activations, sums, gates, caps.
+
+namespace cortiq::compiler {
+namespace {
+
+using namespace formats;
+
+constexpr uint32_t kLocal = 128;
+
+std::string take(const artifact::OpUnion&, const GpuBuilder&) {
+  return {};
+}
+
+struct Rows {
+  GpuPlace input, out;
+  uint64_t elements;
+};
+
+Status dispatchRows(GpuBuilder& builder, const char* name, const Rows& rows, const GpuPlace* aux,
+                    std::vector<codegen::SpecValue> constants) {
+  constants.push_back({kSpecLocal, kLocal});
+  constants.push_back({kSpecRows, static_cast<uint32_t>(rows.elements)});
+  artifact::GpuDispatchT d;
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, std::move(constants)));
+  d.groups = ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
+  d.push.resize(kPushWords);
+  d.push[kPushInput] = rows.input.start;
+  d.push[kPushInputStride] = rows.input.stride;
+  d.push[kPushOut] = rows.out.start;
+  d.push[kPushOutStride] = rows.out.stride;
+  if (aux) {
+    d.push[kPushAux] = aux->start;
+    d.push[kPushAuxStride] = aux->stride;
+  }
+  builder.dispatch(std::move(d));
+  return {};
+}
+
+std::string refuseGlu(const artifact::OpUnion& op, const GpuBuilder&) {
+  return op.AsGluOp()->up != kAbsent ? "" : "there is no shader for an activation without a second operand";
+}
+
+Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::GluOpT& glu = *op.AsGluOp();
+  const uint64_t elements = builder.elements(glu.up);
+  const GpuPlace up = builder.place(glu.up);
+  const GpuPlace out = builder.place(glu.out != kAbsent ? glu.out : glu.act_out);
+  CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "glu", {builder.place(glu.gate), out, elements}, &up,
+                                      {{kSpecOutOrder, out.lanes ? 1u : 0u},
+                                       {kSpecActivation, static_cast<uint32_t>(glu.activation)},
+                                       {kSpecAlpha, bitsOf(glu.alpha)},
+                                       {kSpecLimit, bitsOf(glu.limit)}}));
+  if (glu.out != kAbsent && glu.act_out != kAbsent)
+    return builder.copyBehind(out, builder.place(glu.act_out), elements);
+  return {};
+}
+
+Status lowerAdd(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::AddOpT& add = *op.AsAddOp();
+  const GpuPlace b = builder.place(add.b);
+  return dispatchRows(builder, "add", {builder.place(add.a), builder.place(add.out), builder.elements(add.out)}, &b,
+                      {{kSpecScale, bitsOf(add.scale)}});
+}
+
+Status lowerGate(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::GateOpT& gate = *op.AsGateOp();
+  const uint64_t elements = builder.elements(gate.x);
+  const GpuPlace g = builder.place(gate.g);
+  const GpuPlace out = builder.place(gate.out != kAbsent ? gate.out : gate.act_out);
+  CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "gate", {builder.place(gate.x), out, elements}, &g,
+                                      {{kSpecOutOrder, out.lanes ? 1u : 0u},
+                                       {kSpecFunction, static_cast<uint32_t>(gate.function)},
+                                       {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}}));
+  if (gate.out != kAbsent && gate.act_out != kAbsent)
+    return builder.copyBehind(out, builder.place(gate.act_out), elements);
+  return {};
+}
+
+Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::LogitsOpT& logits = *op.AsLogitsOp();
+  const GpuPlace place = builder.place(logits.input);
+  return dispatchRows(builder, "logits", {place, place, builder.elements(logits.input)}, nullptr,
+                      {{kSpecScale, bitsOf(logits.multiplier)}, {kSpecSoftcap, bitsOf(logits.softcap)}});
+}
+
+} // namespace
+
+Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
+  const GpuPlace place = builder.place(logits);
+  artifact::GpuDispatchT d;
+  CORTIQ_ASSIGN_OR_RETURN(
+      d.module_, builder.module("argmax", {{kSpecLocal, 512}, {kSpecRows, uint32_t(builder.elements(logits))}}));
+  d.groups = 1;
+  d.push.resize(kPushWords);
+  d.push[kPushInput] = place.start;
+  d.push[kPushInputStride] = place.stride;
+  builder.dispatch(std::move(d));
+  return {};
+}
+
+const GpuOpRow kGpuGlu{artifact::Op::GluOp, refuseGlu, lowerGlu, noLanes, true};
+const GpuOpRow kGpuAdd{artifact::Op::AddOp, take, lowerAdd, noLanes, false};
+const GpuOpRow kGpuGate{artifact::Op::GateOp, take, lowerGate, noLanes, true};
+const GpuOpRow kGpuLogits{artifact::Op::LogitsOp, take, lowerLogits, noLanes, false};
+
+} // namespace cortiq::compiler

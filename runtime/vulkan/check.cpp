@@ -1,0 +1,107 @@
+#include "formats/artifact/shader_abi.h"
+#include "formats/checked_math.h"
+#include "formats/quote.h"
+#include "runtime/vulkan/model.h"
+
+namespace cortiq::runtime::vulkan {
+namespace {
+
+using formats::quote;
+
+constexpr uint32_t kSpirvMagic = 0x07230203;
+constexpr uint32_t kSpirvHeaderWords = 5;
+constexpr uint64_t kMostFloats = UINT32_MAX;
+constexpr uint64_t kMostGroups = uint64_t{1} << 31;
+
+class Check {
+public:
+  Check(const LoadedArtifact& artifact, const artifact::GpuProgram& program) : artifact_(artifact), program_(program) {}
+
+  Status run() const {
+    if (program_.max_batch() != artifact_.manifest->max_batch() || program_.arena_floats() > kMostFloats ||
+        program_.vector_floats() > kMostFloats || program_.arena_floats() == 0)
+      return invalid("its program for the GPU has an impossible batch or arena");
+    for (const artifact::GpuModule* module : *program_.modules())
+      if (module->code()->size() < kSpirvHeaderWords || module->code()->Get(0) != kSpirvMagic)
+        return invalid("its shader " + quote(module->name()->string_view()) + " is no SPIR-V module");
+    CORTIQ_RETURN_IF_ERROR(buffers());
+    for (const artifact::GpuVector* vector : *program_.vectors()) {
+      const std::vector<WeightRef>& weights = artifact_.resolver.weights;
+      if (vector->weight() >= weights.size() || weights[vector->weight()].mixed ||
+          weights[vector->weight()].codec->id != formats::CodecId::kF32 ||
+          !formats::range_fits(vector->start() * 4, weights[vector->weight()].bytes.size(),
+                               program_.vector_floats() * 4))
+        return invalid("its program for the GPU has a vector that is none");
+    }
+    for (const artifact::GpuStep* step : *program_.steps())
+      CORTIQ_RETURN_IF_ERROR(this->step(*step));
+    for (const auto* steps : {program_.picks(), program_.single()})
+      for (uint32_t s = 0; steps && s < steps->size(); ++s)
+        CORTIQ_RETURN_IF_ERROR(this->step(*steps->Get(s)));
+    return {};
+  }
+
+private:
+  Status buffers() const {
+    const auto& slots = *artifact_.program_table->buffers();
+    if (program_.buffers()->size() != slots.size())
+      return invalid("its program for the GPU has another number of slots");
+    for (uint32_t i = 0; i < slots.size(); ++i) {
+      const artifact::GpuBuffer& buffer = *program_.buffers()->Get(i);
+      const auto rows = formats::checked_mul(buffer.stride(), uint64_t{program_.max_batch()});
+      const uint64_t needed = uint64_t{slots.Get(i)->elements()} * slots.Get(i)->records();
+      if (!rows || !formats::range_fits(buffer.start(), *rows, program_.arena_floats()) ||
+          (buffer.stride() != 0 && buffer.stride() < needed))
+        return invalid("slot " + std::to_string(i) + " does not fit the arena of the GPU");
+    }
+    return {};
+  }
+
+  Status step(const artifact::GpuStep& step) const {
+    const std::string name = "step " + quote(step.name() ? step.name()->string_view() : "");
+    if (!step.dispatches() || step.dispatches()->size() == 0) {
+      if (step.stages() == 0 ||
+          !formats::range_fits(step.first_stage(), step.stages(), artifact_.program.stages.size()))
+        return invalid(name + " runs stages that the program does not have");
+      for (const auto* slots : {step.reads(), step.writes()})
+        for (uint32_t i = 0; slots && i < slots->size(); ++i)
+          if (slots->Get(i) >= program_.buffers()->size())
+            return invalid(name + " names a slot that the program does not have");
+      return {};
+    }
+    for (const artifact::GpuDispatch* dispatch : *step.dispatches())
+      CORTIQ_RETURN_IF_ERROR(this->dispatch(*dispatch).with_prefix(name));
+    return {};
+  }
+
+  Status dispatch(const artifact::GpuDispatch& d) const {
+    const bool many = d.many_module() != kNoIndex;
+    if (d.module_() >= program_.modules()->size() || (many && d.many_module() >= program_.modules()->size()))
+      return invalid("it has a shader that there is not");
+    if (d.groups() == 0 || d.groups() > kMostGroups || d.chunk() == 0 ||
+        (many && (d.many_groups() == 0 || d.many_groups() > kMostGroups || d.many_chunk() == 0)))
+      return invalid("it has an impossible number of workgroups");
+    if (d.push()->size() != formats::kPushWords)
+      return invalid("it has " + std::to_string(d.push()->size()) + " push constants");
+    if (d.layer() != kNoIndex && d.layer() >= artifact_.facts.kv_layers.size())
+      return invalid("it has a cache that there is not");
+    if (d.groups_y() == 0 || (d.weight2() != kNoIndex && (d.weight() == kNoIndex || d.weight() == d.weight2())))
+      return invalid("it has a pair that is none");
+    const std::vector<WeightRef>& weights = artifact_.resolver.weights;
+    for (const uint32_t index : {d.weight(), d.weight2()})
+      if (index != kNoIndex && (index >= weights.size() || weights[index].layout != formats::LayoutId::kPlanes))
+        return invalid("it has a weight that is not laid out for the GPU");
+    return {};
+  }
+
+  const LoadedArtifact& artifact_;
+  const artifact::GpuProgram& program_;
+};
+
+} // namespace
+
+Status check_gpu_program(const LoadedArtifact& artifact, const artifact::GpuProgram& program) {
+  return Check(artifact, program).run();
+}
+
+} // namespace cortiq::runtime::vulkan

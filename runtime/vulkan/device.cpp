@@ -1,0 +1,391 @@
+#include "runtime/vulkan/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "formats/artifact/shader_abi.h"
+
+namespace cortiq::runtime::vulkan {
+namespace {
+
+constexpr uint32_t kLeastVersion = VK_API_VERSION_1_2;
+constexpr uint64_t kStagingBytes = 32 << 20;
+constexpr uint64_t kWaitNanoseconds = 10'000'000'000;
+
+const char* word_of(VkResult result) {
+  switch (result) {
+  case VK_ERROR_OUT_OF_HOST_MEMORY:
+    return "out of host memory";
+  case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+    return "out of device memory";
+  case VK_ERROR_DEVICE_LOST:
+    return "the device was lost";
+  case VK_ERROR_INITIALIZATION_FAILED:
+    return "its driver failed to start";
+  case VK_ERROR_INCOMPATIBLE_DRIVER:
+    return "there is no driver";
+  case VK_ERROR_FEATURE_NOT_PRESENT:
+    return "a feature is missing";
+  case VK_ERROR_EXTENSION_NOT_PRESENT:
+    return "an extension is missing";
+  case VK_TIMEOUT:
+    return "it did not answer in time";
+  case VK_ERROR_INVALID_SHADER_NV:
+    return "the driver refused the shader";
+  default:
+    return nullptr;
+  }
+}
+
+const char* kind_of(VkPhysicalDeviceType type) {
+  switch (type) {
+  case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+    return "discrete";
+  case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+    return "integrated";
+  case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+    return "virtual";
+  case VK_PHYSICAL_DEVICE_TYPE_CPU:
+    return "cpu";
+  default:
+    return "other";
+  }
+}
+
+std::vector<VkQueueFamilyProperties> families_of(VkPhysicalDevice device) {
+  uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> out(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(device, &count, out.data());
+  return out;
+}
+
+bool has_extension(VkPhysicalDevice device, const char* name) {
+  uint32_t count = 0;
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> list(count);
+  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, list.data());
+  return std::ranges::any_of(list, [&](const auto& e) { return std::strcmp(e.extensionName, name) == 0; });
+}
+
+GpuInfo describe(VkPhysicalDevice device) {
+  VkPhysicalDeviceDriverProperties driver{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  VkPhysicalDeviceMemoryProperties memory;
+  vkGetPhysicalDeviceMemoryProperties(device, &memory);
+  GpuInfo info;
+  info.name = properties.properties.deviceName;
+  info.driver = std::string(driver.driverName) + (driver.driverInfo[0] ? " " : "") + driver.driverInfo;
+  info.kind = kind_of(properties.properties.deviceType);
+  for (uint32_t h = 0; h < memory.memoryHeapCount; ++h)
+    if (memory.memoryHeaps[h].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+      info.memory = std::max<uint64_t>(info.memory, memory.memoryHeaps[h].size);
+  const auto families = families_of(device);
+  VkPhysicalDeviceVulkan12Features features12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &features12};
+  if (properties.properties.apiVersion < kLeastVersion) {
+    info.unusable = "it has Vulkan " + std::to_string(VK_API_VERSION_MAJOR(properties.properties.apiVersion)) + "." +
+                    std::to_string(VK_API_VERSION_MINOR(properties.properties.apiVersion)) + ", 1.2 is needed";
+    return info;
+  }
+  vkGetPhysicalDeviceFeatures2(device, &features);
+  if (std::ranges::none_of(families, [](const auto& f) { return (f.queueFlags & VK_QUEUE_COMPUTE_BIT) != 0; }))
+    info.unusable = "it has no queue for compute";
+  else if (!features12.timelineSemaphore)
+    info.unusable = "it has no timeline semaphores";
+  return info;
+}
+
+} // namespace
+
+Status failure(VkResult result, const std::string& what) {
+  const char* word = word_of(result);
+  return io_error("the GPU: " + what + ": " + (word ? word : "error " + std::to_string(result)));
+}
+
+StatusOr<std::shared_ptr<Instance>> Instance::get() {
+  static std::mutex mutex;
+  static std::weak_ptr<Instance> kept;
+  std::lock_guard lock(mutex);
+  if (auto instance = kept.lock())
+    return instance;
+  if (volkInitialize() != VK_SUCCESS)
+    return unsupported(
+        "there is no Vulkan on this machine (libvulkan.so.1 cannot be opened); install the GPU's driver, or "
+        "run with --device none");
+  VkApplicationInfo application{
+      .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .pApplicationName = "cortiq", .apiVersion = VK_API_VERSION_1_3};
+  VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &application};
+  std::shared_ptr<Instance> out(new Instance());
+  CORTIQ_VK(vkCreateInstance(&info, nullptr, &out->instance_), "starting Vulkan");
+  volkLoadInstanceOnly(out->instance_);
+  uint32_t count = 0;
+  CORTIQ_VK(vkEnumeratePhysicalDevices(out->instance_, &count, nullptr), "listing devices");
+  out->devices_.resize(count);
+  CORTIQ_VK(vkEnumeratePhysicalDevices(out->instance_, &count, out->devices_.data()), "listing devices");
+  out->devices_.resize(count);
+  kept = out;
+  return out;
+}
+
+Instance::~Instance() {
+  if (instance_)
+    vkDestroyInstance(instance_, nullptr);
+}
+
+StatusOr<std::shared_ptr<Device>> Device::open(uint32_t number) {
+  CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<Instance> instance, Instance::get());
+  if (number >= instance->devices().size())
+    return invalid("there is no GPU number " + std::to_string(number) + "; this machine has " +
+                   std::to_string(instance->devices().size()) + " (--device list shows them)");
+  std::shared_ptr<Device> out(new Device());
+  const VkPhysicalDevice physical = instance->devices()[number];
+  out->instance_ = std::move(instance);
+  out->info_ = describe(physical);
+  if (!out->info_.unusable.empty())
+    return unsupported("GPU " + std::to_string(number) + ", " + out->info_.name + ": " + out->info_.unusable);
+  CORTIQ_RETURN_IF_ERROR(out->create(physical));
+  return out;
+}
+
+Status Device::create(VkPhysicalDevice physical) {
+  VkPhysicalDeviceMaintenance3Properties maintenance{.sType =
+                                                         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                         .pNext = &maintenance};
+  vkGetPhysicalDeviceProperties2(physical, &properties);
+  properties_ = properties.properties;
+  largest_allocation_ = maintenance.maxMemoryAllocationSize;
+  vkGetPhysicalDeviceMemoryProperties(physical, &memory_);
+  // A queue for nothing but compute, where there is one, is quicker between submissions.
+  const auto families = families_of(physical);
+  bool found = false;
+  for (const bool only : {true, false})
+    for (uint32_t f = 0; f < families.size() && !found; ++f) {
+      const VkQueueFlags flags = families[f].queueFlags;
+      if ((flags & VK_QUEUE_COMPUTE_BIT) && (!only || !(flags & VK_QUEUE_GRAPHICS_BIT))) {
+        family_ = f;
+        found = true;
+      }
+    }
+  // What the shaders declare and the device has; pipelines of modules that need more are refused one by one.
+  VkPhysicalDeviceVulkan12Features have12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+  VkPhysicalDeviceVulkan11Features have11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                          .pNext = &have12};
+  const bool dots_in_core = properties_.apiVersion >= VK_API_VERSION_1_3;
+  const bool dots_beside = !dots_in_core && has_extension(physical, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dots{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES};
+  if (dots_in_core || dots_beside)
+    have12.pNext = &dots;
+  VkPhysicalDeviceFeatures2 have{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &have11};
+  vkGetPhysicalDeviceFeatures2(physical, &have);
+  dots.pNext = nullptr;
+  offers_ = dots.shaderIntegerDotProduct ? formats::kNeedsIntegerDot : 0;
+  VkPhysicalDeviceVulkan12Features use12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+                                         .pNext = dots.shaderIntegerDotProduct ? &dots : nullptr,
+                                         .storageBuffer8BitAccess = have12.storageBuffer8BitAccess,
+                                         .shaderFloat16 = have12.shaderFloat16,
+                                         .shaderInt8 = have12.shaderInt8,
+                                         .timelineSemaphore = VK_TRUE,
+                                         .vulkanMemoryModel = have12.vulkanMemoryModel,
+                                         .vulkanMemoryModelDeviceScope = have12.vulkanMemoryModelDeviceScope};
+  VkPhysicalDeviceVulkan11Features use11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+                                         .pNext = &use12,
+                                         .storageBuffer16BitAccess = have11.storageBuffer16BitAccess};
+  // Offsets in an artifact are checked against their buffers, what shaders compute from ids is held by the device.
+  VkPhysicalDeviceFeatures2 use{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &use11};
+  use.features.robustBufferAccess = have.features.robustBufferAccess;
+  use.features.shaderInt16 = have.features.shaderInt16;
+  use.features.shaderInt64 = have.features.shaderInt64;
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                .queueFamilyIndex = family_,
+                                .queueCount = 1,
+                                .pQueuePriorities = &priority};
+  VkDeviceCreateInfo info{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                          .pNext = &use,
+                          .queueCreateInfoCount = 1,
+                          .pQueueCreateInfos = &queue};
+  const char* const extension = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
+  if (dots_beside && dots.shaderIntegerDotProduct) {
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &extension;
+  }
+  CORTIQ_VK(vkCreateDevice(physical, &info, nullptr, &device_), "opening " + info_.name);
+  volkLoadDeviceTable(&table_, device_);
+  table_.vkGetDeviceQueue(device_, family_, 0, &queue_);
+  return {};
+}
+
+Device::~Device() {
+  if (device_)
+    table_.vkDestroyDevice(device_, nullptr);
+}
+
+uint32_t Device::memory_type(uint32_t bits, VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags liked) const {
+  for (const VkMemoryPropertyFlags flags : {wanted | liked, wanted})
+    for (uint32_t t = 0; t < memory_.memoryTypeCount; ++t)
+      if ((bits >> t & 1) && (memory_.memoryTypes[t].propertyFlags & flags) == flags)
+        return t;
+  return UINT32_MAX;
+}
+
+StatusOr<Buffer> Buffer::make(std::shared_ptr<Device> device, uint64_t bytes, Place place, const std::string& what) {
+  const VolkDeviceTable& call = device->call();
+  Buffer out;
+  out.device_ = device;
+  out.bytes_ = bytes;
+  VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                          .size = std::max<uint64_t>(bytes, 16),
+                          .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                   VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+                          .sharingMode = VK_SHARING_MODE_EXCLUSIVE};
+  const std::string task = "making " + std::to_string(bytes) + " bytes of " + what;
+  CORTIQ_VK(call.vkCreateBuffer(device->handle(), &info, nullptr, &out.buffer_), task);
+  VkMemoryRequirements needs;
+  call.vkGetBufferMemoryRequirements(device->handle(), out.buffer_, &needs);
+  constexpr VkMemoryPropertyFlags kHost = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  uint32_t type = UINT32_MAX;
+  switch (place) {
+  case Place::kDevice:
+    type = device->memory_type(needs.memoryTypeBits, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
+    break;
+  case Place::kUpload:
+    type = device->memory_type(needs.memoryTypeBits, kHost, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    break;
+  case Place::kRead:
+    type = device->memory_type(needs.memoryTypeBits, kHost, VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+    break;
+  }
+  if (type == UINT32_MAX)
+    return unsupported("the GPU: " + task + ": it has no such memory");
+  VkMemoryAllocateInfo allocate{
+      .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = needs.size, .memoryTypeIndex = type};
+  CORTIQ_VK(call.vkAllocateMemory(device->handle(), &allocate, nullptr, &out.memory_), task);
+  CORTIQ_VK(call.vkBindBufferMemory(device->handle(), out.buffer_, out.memory_, 0), task);
+  if ((device->memory_flags(type) & kHost) == kHost) {
+    void* address = nullptr;
+    CORTIQ_VK(call.vkMapMemory(device->handle(), out.memory_, 0, VK_WHOLE_SIZE, 0, &address), task);
+    out.mapped_ = static_cast<uint8_t*>(address);
+  }
+  return out;
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : device_(std::move(other.device_)), buffer_(std::exchange(other.buffer_, VK_NULL_HANDLE)),
+      memory_(std::exchange(other.memory_, VK_NULL_HANDLE)), bytes_(other.bytes_),
+      mapped_(std::exchange(other.mapped_, nullptr)) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(buffer_, other.buffer_);
+  std::swap(memory_, other.memory_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+Buffer::~Buffer() {
+  if (!device_)
+    return;
+  if (buffer_)
+    device_->call().vkDestroyBuffer(device_->handle(), buffer_, nullptr);
+  if (memory_)
+    device_->call().vkFreeMemory(device_->handle(), memory_, nullptr);
+}
+
+StatusOr<std::unique_ptr<Uploader>> Uploader::make(std::shared_ptr<Device> device) {
+  const VolkDeviceTable& call = device->call();
+  std::unique_ptr<Uploader> out(new Uploader(device));
+  VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                               .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                               .queueFamilyIndex = device->queue_family()};
+  CORTIQ_VK(call.vkCreateCommandPool(device->handle(), &pool, nullptr, &out->pool_), "preparing the upload");
+  for (Lane& lane : out->lanes_) {
+    VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                         .commandPool = out->pool_,
+                                         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                         .commandBufferCount = 1};
+    CORTIQ_VK(call.vkAllocateCommandBuffers(device->handle(), &allocate, &lane.commands), "preparing the upload");
+    VkFenceCreateInfo fence{.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    CORTIQ_VK(call.vkCreateFence(device->handle(), &fence, nullptr, &lane.fence), "preparing the upload");
+  }
+  return out;
+}
+
+Uploader::~Uploader() {
+  static_cast<void>(finish());
+  for (Lane& lane : lanes_)
+    if (lane.fence)
+      device_->call().vkDestroyFence(device_->handle(), lane.fence, nullptr);
+  if (pool_)
+    device_->call().vkDestroyCommandPool(device_->handle(), pool_, nullptr);
+}
+
+Status Uploader::wait(Lane& lane) {
+  if (!lane.busy)
+    return {};
+  lane.busy = false;
+  CORTIQ_VK(device_->call().vkWaitForFences(device_->handle(), 1, &lane.fence, VK_TRUE, kWaitNanoseconds),
+            "copying weights");
+  CORTIQ_VK(device_->call().vkResetFences(device_->handle(), 1, &lane.fence), "copying weights");
+  return {};
+}
+
+Status Uploader::write(const Buffer& to, uint64_t offset, std::span<const uint8_t> bytes) {
+  if (to.mapped()) {
+    std::memcpy(to.mapped() + offset, bytes.data(), bytes.size());
+    return {};
+  }
+  const VolkDeviceTable& call = device_->call();
+  while (!bytes.empty()) {
+    Lane& lane = lanes_[next_++ % 2];
+    CORTIQ_RETURN_IF_ERROR(wait(lane));
+    if (!lane.staging.handle()) {
+      CORTIQ_ASSIGN_OR_RETURN(lane.staging, Buffer::make(device_, kStagingBytes, Place::kUpload, "room for copies"));
+    }
+    const uint64_t size = std::min<uint64_t>(bytes.size(), kStagingBytes);
+    std::memcpy(lane.staging.mapped(), bytes.data(), size);
+    VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                   .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT};
+    CORTIQ_VK(call.vkBeginCommandBuffer(lane.commands, &begin), "copying weights");
+    const VkBufferCopy region{0, offset, size};
+    call.vkCmdCopyBuffer(lane.commands, lane.staging.handle(), to.handle(), 1, &region);
+    CORTIQ_VK(call.vkEndCommandBuffer(lane.commands), "copying weights");
+    VkSubmitInfo submit{
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &lane.commands};
+    {
+      std::lock_guard lock(device_->queue_mutex());
+      CORTIQ_VK(call.vkQueueSubmit(device_->queue(), 1, &submit, lane.fence), "copying weights");
+    }
+    lane.busy = true;
+    offset += size;
+    bytes = bytes.subspan(size);
+  }
+  return {};
+}
+
+Status Uploader::finish() {
+  Status status;
+  for (Lane& lane : lanes_)
+    if (Status s = wait(lane); !s.ok())
+      status = s;
+  return status;
+}
+
+} // namespace cortiq::runtime::vulkan
+
+namespace cortiq::runtime {
+
+StatusOr<std::vector<GpuInfo>> list_gpus() {
+  CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<vulkan::Instance> instance, vulkan::Instance::get());
+  std::vector<GpuInfo> out;
+  for (const VkPhysicalDevice device : instance->devices())
+    out.push_back(vulkan::describe(device));
+  return out;
+}
+
+} // namespace cortiq::runtime

@@ -1,0 +1,78 @@
+#pragma once
+
+// Programs on a GPU, through Vulkan. The loader of Vulkan is opened when the first function here is called, never
+// linked; a build without Vulkan's headers has the same functions, which say so.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/status.h"
+#include "runtime/executor/program.h"
+
+namespace cortiq::runtime {
+
+struct LoadedArtifact;
+
+/// A device, for people.
+struct GpuInfo {
+  std::string name;     ///< "NVIDIA H200"
+  std::string driver;   ///< "NVIDIA 580.159.04"
+  std::string kind;     ///< "discrete", "integrated", "virtual", "cpu" or "other"
+  uint64_t memory = 0;  ///< bytes of its largest heap of its own
+  std::string unusable; ///< why it cannot be used; empty = it can
+};
+
+/// The devices, in the order of their numbers; fails when there is no Vulkan.
+StatusOr<std::vector<GpuInfo>> list_gpus();
+
+struct GpuOptions {
+  uint32_t device = 0;
+  /// Called while weights go to the device, from 0 to the sum of bytes.
+  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
+};
+
+/// What a session on the GPU did.
+struct GpuCounts {
+  uint64_t steps = 0, dispatches = 0, barriers = 0; ///< steps of the session, of all of them
+  uint64_t cpu_stages = 0;                          ///< run on the CPU in between
+};
+
+/// A session's memory on the device and its recorded commands.
+class GpuSession {
+public:
+  virtual ~GpuSession() = default;
+
+  /// Runs stages [first, first + count) of the program on the CPU, in the arena of `context`.
+  using RunStages = std::function<void(const StepContext& context, uint32_t first, uint32_t count)>;
+
+  /// What the host wants of a step's head tokens.
+  enum class Want { kLogits, kIds };
+  /// Runs a step as Executor::step() does. Logits then stand in the host's arena, in `logits`; ids in picked().
+  virtual Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
+                      const RunStages& run_stages) = 0;
+  /// Whether a step can give ids.
+  virtual bool can_pick() const = 0;
+  virtual uint32_t picked(uint64_t head) const = 0;
+  virtual GpuCounts counts() const = 0;
+  virtual uint64_t device_bytes() const = 0;
+};
+
+/// An artifact's weights and shaders on a device. Shared by its sessions.
+class GpuModel {
+public:
+  virtual ~GpuModel() = default;
+  /// Caches hold `positions` tokens.
+  virtual StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions) const = 0;
+  virtual const GpuInfo& device() const = 0;
+  virtual uint64_t device_bytes() const = 0;
+  /// Stages that the CPU runs, and why, one line each; empty = none.
+  virtual std::string fallbacks() const = 0;
+};
+
+/// Puts the artifact's weights on the device. `artifact` must outlive the model.
+StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact& artifact, const GpuOptions& options);
+
+} // namespace cortiq::runtime

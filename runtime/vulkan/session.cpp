@@ -1,0 +1,505 @@
+#include "runtime/vulkan/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "formats/artifact/kernel_abi.h"
+#include "formats/artifact/shader_abi.h"
+#include "runtime/ops/quantize.h"
+
+namespace cortiq::runtime::vulkan {
+namespace {
+
+using namespace formats;
+
+// A step that takes longer is waited for in the system, not by asking again and again.
+constexpr auto kPolling = std::chrono::milliseconds(20);
+constexpr uint64_t kWaitNanoseconds = 1'000'000'000;
+constexpr unsigned kWaits = 120; // a device that does not answer for so many of them is given up
+constexpr uint64_t kResultWords = 4096;
+
+/// Steps of so many tokens share their commands; what is too much of them returns at once.
+uint64_t bucket_of(uint64_t count, uint64_t most) {
+  for (const uint64_t bucket : {1, 4, 16, 64, 256, 1024, 4096})
+    if (count <= bucket)
+      return std::min<uint64_t>(bucket, most);
+  return most;
+}
+
+} // namespace
+
+StatusOr<std::unique_ptr<GpuSession>> VulkanSession::make(std::shared_ptr<const VulkanModel> model,
+                                                          uint64_t positions) {
+  std::unique_ptr<VulkanSession> out(new VulkanSession(std::move(model)));
+  CORTIQ_RETURN_IF_ERROR(out->reserve(positions));
+  CORTIQ_RETURN_IF_ERROR(out->make_sets());
+  out->plan();
+  return std::unique_ptr<GpuSession>(std::move(out));
+}
+
+VulkanSession::VulkanSession(std::shared_ptr<const VulkanModel> model)
+    : model_(std::move(model)), device_(model_->shared_device()), program_(model_->program()) {}
+
+VulkanSession::~VulkanSession() {
+  const VolkDeviceTable& call = device_->call();
+  if (submitted_ != 0) {
+    std::lock_guard lock(device_->queue_mutex());
+    call.vkQueueWaitIdle(device_->queue());
+  }
+  if (semaphore_)
+    call.vkDestroySemaphore(device_->handle(), semaphore_, nullptr);
+  if (sets_pool_)
+    call.vkDestroyDescriptorPool(device_->handle(), sets_pool_, nullptr);
+  if (commands_pool_)
+    call.vkDestroyCommandPool(device_->handle(), commands_pool_, nullptr);
+}
+
+Status VulkanSession::reserve(uint64_t positions) {
+  const ResolvedProgram& resolved = model_->artifact().program;
+  const uint64_t range = device_->limits().maxStorageBufferRange;
+  if (program_.arena_floats() * 4 > range)
+    return unsupported("the work space of " + std::to_string(program_.max_batch()) + " tokens has " +
+                       std::to_string(program_.arena_floats() * 4) + " bytes, " + device_->info().name +
+                       " binds at most " + std::to_string(range) + "; compile with a smaller --max-batch");
+  CORTIQ_ASSIGN_OR_RETURN(arena_, Buffer::make(device_, program_.arena_floats() * 4, Place::kDevice, "work space"));
+  const uint64_t alignment = std::max<uint64_t>(256, device_->limits().minStorageBufferOffsetAlignment);
+  uint64_t cache = 0;
+  for (uint32_t layer = 0; layer < resolved.kv_layers.size(); ++layer) {
+    const uint64_t bytes = resolved.kv_layers[layer].capacity(positions) * model_->position_bytes(layer);
+    if (bytes > range)
+      return unsupported("a layer's cache of " + std::to_string(positions) + " positions has " + std::to_string(bytes) +
+                         " bytes, " + device_->info().name + " binds at most " + std::to_string(range) +
+                         "; use a smaller --max-context");
+    layers_.push_back({cache, bytes});
+    cache += (bytes + alignment - 1) / alignment * alignment;
+  }
+  CORTIQ_ASSIGN_OR_RETURN(cache_, Buffer::make(device_, std::max<uint64_t>(cache, 64), Place::kDevice, "cache"));
+  uint64_t words = kStepIds + program_.max_batch();
+  for (const RopeTableRef& table : resolved.rope_tables) {
+    rope_words_.push_back(words);
+    words += 2 * program_.max_batch() * table.inverse_frequencies.size();
+  }
+  serial_word_ = words;
+  CORTIQ_ASSIGN_OR_RETURN(step_, Buffer::make(device_, (words + 4) * 4, Place::kUpload, "a step's numbers"));
+  CORTIQ_ASSIGN_OR_RETURN(result_,
+                          Buffer::make(device_, std::max<uint64_t>(kResultWords, kResultIds + program_.max_batch()) * 4,
+                                       Place::kRead, "a step's results"));
+  std::memset(result_.mapped(), 0, result_.bytes());
+  const artifact::GpuBuffer& logits = *program_.buffers()->Get(model_->artifact().program_table->logits());
+  logits_start_ = logits.start();
+  logits_stride_ = logits.stride();
+  return {};
+}
+
+void VulkanSession::plan() {
+  plan(*program_.steps(), parts_);
+  if (program_.single() && program_.single()->size() != 0)
+    plan(*program_.single(), single_parts_);
+}
+
+void VulkanSession::plan(const Steps& steps, std::vector<Part>& parts) const {
+  for (const artifact::GpuStep* step : steps) {
+    if (step->dispatches() && step->dispatches()->size() != 0) {
+      parts.push_back({step, false, 0, 0, {}, {}});
+      continue;
+    }
+    // Neighbouring stages of the CPU are one part: what one writes and the next reads stays there.
+    if (parts.empty() || !parts.back().cpu || parts.back().first_stage + parts.back().stages != step->first_stage())
+      parts.push_back({nullptr, true, step->first_stage(), 0, {}, {}});
+    Part& part = parts.back();
+    part.stages += step->stages();
+    for (uint32_t i = 0; step->reads() && i < step->reads()->size(); ++i) {
+      const uint32_t slot = step->reads()->Get(i);
+      if (program_.buffers()->Get(slot)->stride() != 0 && std::ranges::find(part.writes, slot) == part.writes.end() &&
+          std::ranges::find(part.reads, slot) == part.reads.end())
+        part.reads.push_back(slot);
+    }
+    for (uint32_t i = 0; step->writes() && i < step->writes()->size(); ++i) {
+      const uint32_t slot = step->writes()->Get(i);
+      if (program_.buffers()->Get(slot)->stride() != 0 && std::ranges::find(part.writes, slot) == part.writes.end())
+        part.writes.push_back(slot);
+    }
+  }
+}
+
+Status VulkanSession::make_sets() {
+  const VolkDeviceTable& call = device_->call();
+  std::vector<SetKey> keys;
+  for_each_dispatch(program_, [&](const artifact::GpuDispatch& d) { keys.push_back(set_key(d)); });
+  std::ranges::sort(keys);
+  keys.erase(std::ranges::unique(keys).begin(), keys.end());
+  const uint32_t count = std::max<uint32_t>(1, static_cast<uint32_t>(keys.size()));
+  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, count * kShaderBindings};
+  VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                  .maxSets = count,
+                                  .poolSizeCount = 1,
+                                  .pPoolSizes = &size};
+  CORTIQ_VK(call.vkCreateDescriptorPool(device_->handle(), &pool, nullptr, &sets_pool_), "binding buffers");
+  const VkDescriptorSetLayout layout = model_->set_layout();
+  for (const SetKey& key : keys) {
+    const auto [weight, weight2, layer] = key;
+    VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                         .descriptorPool = sets_pool_,
+                                         .descriptorSetCount = 1,
+                                         .pSetLayouts = &layout};
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    CORTIQ_VK(call.vkAllocateDescriptorSets(device_->handle(), &allocate, &set), "binding buffers");
+    VkDescriptorBufferInfo buffers[kShaderBindings];
+    const VkDescriptorBufferInfo vectors{model_->vectors().handle(), 0, VK_WHOLE_SIZE};
+    std::ranges::fill(buffers, vectors);
+    if (weight != kNoIndex) {
+      const WeightPlace& place = model_->weight(weight);
+      uint64_t bytes = place.bytes;
+      if (weight2 != kNoIndex) {
+        const WeightPlace& second = model_->weight(weight2);
+        if (second.buffer != place.buffer || second.offset <= place.offset)
+          return invalid("the program for the GPU binds two weights together that others bind with more");
+        bytes = second.offset + second.bytes - place.offset;
+      }
+      buffers[kBindWeight] = {place.buffer, place.offset, bytes};
+    }
+    buffers[kBindArena] = {arena_.handle(), 0, VK_WHOLE_SIZE};
+    if (layer != kNoIndex)
+      buffers[kBindCache] = {cache_.handle(), layers_[layer].offset, layers_[layer].bytes};
+    buffers[kBindStep] = {step_.handle(), 0, VK_WHOLE_SIZE};
+    buffers[kBindResult] = {result_.handle(), 0, VK_WHOLE_SIZE};
+    VkWriteDescriptorSet writes[kShaderBindings];
+    for (uint32_t i = 0; i < kShaderBindings; ++i)
+      writes[i] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                   .pNext = nullptr,
+                   .dstSet = set,
+                   .dstBinding = i,
+                   .dstArrayElement = 0,
+                   .descriptorCount = 1,
+                   .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                   .pImageInfo = nullptr,
+                   .pBufferInfo = &buffers[i],
+                   .pTexelBufferView = nullptr};
+    call.vkUpdateDescriptorSets(device_->handle(), kShaderBindings, writes, 0, nullptr);
+    sets_[key] = set;
+  }
+  VkCommandPoolCreateInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                   .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                   .queueFamilyIndex = device_->queue_family()};
+  CORTIQ_VK(call.vkCreateCommandPool(device_->handle(), &commands, nullptr, &commands_pool_), "recording commands");
+  VkSemaphoreTypeCreateInfo timeline{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                     .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+  VkSemaphoreCreateInfo semaphore{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &timeline};
+  CORTIQ_VK(call.vkCreateSemaphore(device_->handle(), &semaphore, nullptr, &semaphore_), "recording commands");
+  return {};
+}
+
+// ---- Recording ----
+
+void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool copies_after) const {
+  VkMemoryBarrier memory{
+      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+      .srcAccessMask = VkAccessFlags(copied_before ? VK_ACCESS_TRANSFER_WRITE_BIT : 0) | VK_ACCESS_SHADER_WRITE_BIT,
+      .dstAccessMask = VkAccessFlags(VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT) |
+                       (copies_after ? VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT : 0)};
+  device_->call().vkCmdPipelineBarrier(
+      commands,
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VkPipelineStageFlags(copied_before ? VK_PIPELINE_STAGE_TRANSFER_BIT : 0),
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VkPipelineStageFlags(copies_after ? VK_PIPELINE_STAGE_TRANSFER_BIT : 0), 0,
+      1, &memory, 0, nullptr, 0, nullptr);
+}
+
+void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens,
+                                Recording& made) {
+  const VolkDeviceTable& call = device_->call();
+  const uint64_t widest = device_->limits().maxComputeWorkGroupCount[0];
+  for (const artifact::GpuDispatch* d : *step.dispatches()) {
+    const bool many = tokens > 1 && d->many_module() != kNoIndex;
+    const uint64_t groups = many ? d->many_groups() : d->groups();
+    const uint64_t chunk = many ? d->many_chunk() : d->chunk();
+    const uint32_t x = static_cast<uint32_t>(std::min(groups, widest));
+    call.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                           model_->pipeline(many ? d->many_module() : d->module_()));
+    const VkDescriptorSet set = sets_.at(set_key(*d));
+    if (set != bound_)
+      call.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline_layout(), 0, 1, &set, 0,
+                                   nullptr);
+    bound_ = set;
+    uint32_t push[kPushWords];
+    std::copy(d->push()->begin(), d->push()->end(), push);
+    if (d->weight2() != kNoIndex)
+      push[kPushWeight2] =
+          static_cast<uint32_t>((model_->weight(d->weight2()).offset - model_->weight(d->weight()).offset) / 16);
+    call.vkCmdPushConstants(commands, model_->pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushWords * 4, push);
+    call.vkCmdDispatch(commands, x, d->groups_y() != 1 ? d->groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
+                       static_cast<uint32_t>((tokens + chunk - 1) / chunk));
+    ++made.dispatches;
+  }
+}
+
+StatusOr<VkCommandBuffer> VulkanSession::begin() {
+  const VolkDeviceTable& call = device_->call();
+  VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                       .commandPool = commands_pool_,
+                                       .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+                                       .commandBufferCount = 1};
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  CORTIQ_VK(call.vkAllocateCommandBuffers(device_->handle(), &allocate, &commands), "recording commands");
+  CORTIQ_RETURN_IF_ERROR(restart(commands));
+  return commands;
+}
+
+Status VulkanSession::restart(VkCommandBuffer commands) {
+  VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                 .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
+  CORTIQ_VK(device_->call().vkBeginCommandBuffer(commands, &begin), "recording commands");
+  bound_ = VK_NULL_HANDLE;
+  return {};
+}
+
+void VulkanSession::copy_logits(VkCommandBuffer commands, uint64_t first, uint64_t count) const {
+  const VkBufferCopy rows{(logits_start_ + first * logits_stride_) * 4, 0, count * logits_stride_ * 4};
+  device_->call().vkCmdCopyBuffer(commands, arena_.handle(), logits_.handle(), 1, &rows);
+}
+
+void VulkanSession::copy_rows(VkCommandBuffer commands, const std::vector<uint32_t>& slots, uint64_t tokens,
+                              bool to_host) const {
+  std::vector<VkBufferCopy> regions;
+  for (const uint32_t slot : slots) {
+    const artifact::GpuBuffer& buffer = *program_.buffers()->Get(slot);
+    regions.push_back({buffer.start() * 4, buffer.start() * 4, buffer.stride() * tokens * 4});
+  }
+  if (!regions.empty())
+    device_->call().vkCmdCopyBuffer(commands, to_host ? arena_.handle() : mirror_.handle(),
+                                    to_host ? mirror_.handle() : arena_.handle(), static_cast<uint32_t>(regions.size()),
+                                    regions.data());
+}
+
+Status VulkanSession::finish(VkCommandBuffer commands, bool copied, End end) {
+  const VolkDeviceTable& call = device_->call();
+  if (end == End::kSerial) {
+    // The step's number, behind everything: the host reads it without asking the driver.
+    barrier(commands, copied, true);
+    const VkBufferCopy serial{serial_word_ * 4, 0, 4};
+    call.vkCmdCopyBuffer(commands, step_.handle(), result_.handle(), 1, &serial);
+    VkMemoryBarrier memory{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                           .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+                           .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
+    call.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                              VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  }
+  CORTIQ_VK(call.vkEndCommandBuffer(commands), "recording commands");
+  return {};
+}
+
+StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want) {
+  const Key key{tokens, heads, heads != 0 && want == Want::kIds};
+  const bool logits = heads != 0 && !key.ids;
+  if (logits && logits_.bytes() < heads * logits_stride_ * 4) {
+    // What was recorded copies into the buffer that this one replaces.
+    std::erase_if(recordings_, [](const auto& r) { return r.first.heads != 0 && !r.first.ids; });
+    CORTIQ_ASSIGN_OR_RETURN(logits_, Buffer::make(device_, heads * logits_stride_ * 4, Place::kRead, "logits"));
+  }
+  if (const auto found = recordings_.find(key); found != recordings_.end())
+    return &found->second;
+  const std::vector<Part>& parts = tokens == 1 && !single_parts_.empty() ? single_parts_ : parts_;
+  const bool any_cpu = std::ranges::any_of(parts, [](const Part& part) { return part.cpu; });
+  if (any_cpu && !mirror_.handle()) {
+    CORTIQ_ASSIGN_OR_RETURN(mirror_, Buffer::make(device_, arena_.bytes(), Place::kRead, "copies for the CPU"));
+  }
+  Recording made;
+  CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
+  bool copied = true; // by whatever was submitted before
+  auto step = [&](const artifact::GpuStep& s) {
+    const uint64_t count = s.head() ? heads : tokens;
+    if (count == 0)
+      return;
+    barrier(commands, copied, false);
+    ++made.barriers;
+    copied = false;
+    record_step(commands, s, count, made);
+  };
+  for (const Part& part : parts) {
+    if (!part.cpu) {
+      step(*part.step);
+      continue;
+    }
+    barrier(commands, copied, true);
+    copy_rows(commands, part.reads, tokens, true);
+    CORTIQ_RETURN_IF_ERROR(finish(commands, true, End::kSerial));
+    made.segments.push_back({commands, &part});
+    CORTIQ_ASSIGN_OR_RETURN(commands, begin());
+    barrier(commands, true, true);
+    copy_rows(commands, part.writes, tokens, false);
+    copied = true;
+  }
+  if (key.ids)
+    for (const artifact::GpuStep* s : *program_.picks())
+      step(*s);
+  // Where the rows of several tokens stand is known by the step only.
+  const bool here = logits && tokens == 1;
+  if (here) {
+    barrier(commands, copied, true);
+    copy_logits(commands, 0, 1);
+  }
+  CORTIQ_RETURN_IF_ERROR(finish(commands, here || copied, logits && !here ? End::kPlain : End::kSerial));
+  made.segments.push_back({commands, nullptr});
+  return &recordings_.emplace(key, std::move(made)).first->second;
+}
+
+// ---- Running ----
+
+void VulkanSession::fill_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
+  auto* words = reinterpret_cast<uint32_t*>(step_.mapped());
+  words[kStepTokens] = static_cast<uint32_t>(count);
+  words[kStepPosition] = static_cast<uint32_t>(context.position);
+  words[kStepHeadFirst] = static_cast<uint32_t>(head_first);
+  words[kStepHeadCount] = static_cast<uint32_t>(head_count);
+  if (context.tokens)
+    std::memcpy(words + kStepIds, context.tokens, count * sizeof(uint32_t));
+  const auto& tables = model_->artifact().program.rope_tables;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const uint64_t pairs = tables[t].inverse_frequencies.size();
+    std::memcpy(words + rope_words_[t], context.rope_cos[t], count * pairs * sizeof(float));
+    std::memcpy(words + rope_words_[t] + program_.max_batch() * pairs, context.rope_sin[t],
+                count * pairs * sizeof(float));
+  }
+}
+
+Status VulkanSession::submit(std::span<const VkCommandBuffer> commands) {
+  ++submitted_;
+  reinterpret_cast<uint32_t*>(step_.mapped())[serial_word_] = static_cast<uint32_t>(submitted_);
+  VkTimelineSemaphoreSubmitInfo timeline{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+                                         .signalSemaphoreValueCount = 1,
+                                         .pSignalSemaphoreValues = &submitted_};
+  VkSubmitInfo info{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                    .pNext = &timeline,
+                    .commandBufferCount = static_cast<uint32_t>(commands.size()),
+                    .pCommandBuffers = commands.data(),
+                    .signalSemaphoreCount = 1,
+                    .pSignalSemaphores = &semaphore_};
+  std::lock_guard lock(device_->queue_mutex());
+  CORTIQ_VK(device_->call().vkQueueSubmit(device_->queue(), 1, &info, VK_NULL_HANDLE), "running a step");
+  return {};
+}
+
+Status VulkanSession::wait() {
+  // A device that is the CPU needs the core that asking would take.
+  if (device_->properties().deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    const std::atomic_ref<uint32_t> serial(*reinterpret_cast<uint32_t*>(result_.mapped()));
+    const auto until = std::chrono::steady_clock::now() + kPolling;
+    for (unsigned i = 0; serial.load(std::memory_order_acquire) != static_cast<uint32_t>(submitted_); ++i)
+      if (i % 256 == 255 && std::chrono::steady_clock::now() > until)
+        break;
+    if (serial.load(std::memory_order_acquire) == static_cast<uint32_t>(submitted_))
+      return {};
+  }
+  VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                           .semaphoreCount = 1,
+                           .pSemaphores = &semaphore_,
+                           .pValues = &submitted_};
+  VkResult result = VK_TIMEOUT;
+  for (unsigned i = 0; i < kWaits && result == VK_TIMEOUT; ++i)
+    result = device_->call().vkWaitSemaphores(device_->handle(), &info, kWaitNanoseconds);
+  CORTIQ_VK(result, "waiting for a step");
+  return {};
+}
+
+void VulkanSession::to_cpu(uint32_t slot, uint8_t* arena, uint64_t count) const {
+  const artifact::GpuBuffer& buffer = *program_.buffers()->Get(slot);
+  const artifact::Buffer& row = *model_->artifact().program_table->buffers()->Get(slot);
+  const SlotRef& to = model_->artifact().resolver.slots[slot];
+  const auto* from = reinterpret_cast<const float*>(mirror_.mapped()) + buffer.start();
+  const uint64_t record = row.bytes_per_token() / row.records();
+  for (uint64_t t = 0; t < count; ++t, from += buffer.stride())
+    for (uint64_t r = 0; r < row.records(); ++r) {
+      uint8_t* out = to.bytes(arena, t) + r * record;
+      const float* values = from + r * row.elements();
+      if (row.kind() == artifact::BufferKind::Q8Act) {
+        quantize_row(values, row.elements(), out);
+        continue;
+      }
+      std::memcpy(out, values, row.elements() * sizeof(float));
+      std::memset(out + row.elements() * sizeof(float), 0,
+                  f32_act_bytes(row.elements()) - row.elements() * sizeof(float));
+    }
+}
+
+void VulkanSession::from_cpu(uint32_t slot, const uint8_t* arena, uint64_t count) const {
+  const artifact::GpuBuffer& buffer = *program_.buffers()->Get(slot);
+  const artifact::Buffer& row = *model_->artifact().program_table->buffers()->Get(slot);
+  const SlotRef& from = model_->artifact().resolver.slots[slot];
+  auto* to = reinterpret_cast<float*>(mirror_.mapped()) + buffer.start();
+  const uint64_t record = row.bytes_per_token() / row.records();
+  for (uint64_t t = 0; t < count; ++t, to += buffer.stride())
+    for (uint64_t r = 0; r < row.records(); ++r) {
+      const uint8_t* in = arena + from.offset + t * from.stride + r * record;
+      float* values = to + r * row.elements();
+      if (row.kind() != artifact::BufferKind::Q8Act) {
+        std::memcpy(values, in, row.elements() * sizeof(float));
+        continue;
+      }
+      const Q8ActLayout layout = q8_act_layout(row.elements());
+      for (uint64_t i = 0; i < row.elements(); ++i) {
+        float scale;
+        std::memcpy(&scale, in + layout.scale + i / 32 * sizeof(float), sizeof(float));
+        values[i] = scale * static_cast<float>(static_cast<int8_t>(in[i]));
+      }
+    }
+}
+
+Status VulkanSession::run_cpu(const Part& part, const StepContext& context, uint64_t count,
+                              const RunStages& run_stages) {
+  for (const uint32_t slot : part.reads)
+    to_cpu(slot, context.arena, count);
+  run_stages(context, part.first_stage, part.stages);
+  for (const uint32_t slot : part.writes)
+    from_cpu(slot, context.arena, count);
+  counts_.cpu_stages += part.stages;
+  return {};
+}
+
+Status VulkanSession::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
+                           Want want, const RunStages& run_stages) {
+  const uint64_t tokens = bucket_of(count, program_.max_batch());
+  const uint64_t heads = head_count == 0 ? 0 : head_count == 1 ? 1 : tokens;
+  CORTIQ_ASSIGN_OR_RETURN(const Recording* recording, this->recording(tokens, heads, want));
+  fill_step(context, count, head_first, head_count);
+  const bool logits = head_count != 0 && want == Want::kLogits;
+  for (const Segment& segment : recording->segments) {
+    VkCommandBuffer commands[2] = {segment.commands, VK_NULL_HANDLE};
+    const bool tail = !segment.then && logits && tokens != 1;
+    if (tail) {
+      if (!tail_) {
+        CORTIQ_ASSIGN_OR_RETURN(tail_, begin());
+      } else {
+        CORTIQ_RETURN_IF_ERROR(restart(tail_));
+      }
+      barrier(tail_, true, true);
+      copy_logits(tail_, head_first, head_count);
+      CORTIQ_RETURN_IF_ERROR(finish(tail_, true, End::kSerial));
+      commands[1] = tail_;
+    }
+    CORTIQ_RETURN_IF_ERROR(submit({commands, tail ? size_t{2} : size_t{1}}));
+    CORTIQ_RETURN_IF_ERROR(wait());
+    if (segment.then)
+      CORTIQ_RETURN_IF_ERROR(run_cpu(*segment.then, context, count, run_stages));
+  }
+  ++counts_.steps;
+  counts_.dispatches += recording->dispatches;
+  counts_.barriers += recording->barriers;
+  if (!logits)
+    return {};
+  const SlotRef& slot = model_->artifact().program.logits;
+  const auto* rows = reinterpret_cast<const float*>(logits_.mapped());
+  for (uint64_t h = 0; h < head_count; ++h)
+    std::memcpy(slot.f32(context.arena, head_first + h), rows + h * logits_stride_, slot.elements * sizeof(float));
+  return {};
+}
+
+uint32_t VulkanSession::picked(uint64_t head) const {
+  return reinterpret_cast<const uint32_t*>(result_.mapped())[kResultIds + head];
+}
+
+StatusOr<std::unique_ptr<GpuSession>> VulkanModel::session(uint64_t positions) const {
+  return VulkanSession::make(shared_from_this(), positions);
+}
+
+} // namespace cortiq::runtime::vulkan

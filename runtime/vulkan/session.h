@@ -1,0 +1,103 @@
+#pragma once
+
+// A session on a device: work space, caches, and commands recorded once for every number of tokens.
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "runtime/vulkan/model.h"
+
+namespace cortiq::runtime::vulkan {
+
+class VulkanSession final : public GpuSession {
+public:
+  static StatusOr<std::unique_ptr<GpuSession>> make(std::shared_ptr<const VulkanModel> model, uint64_t positions);
+  ~VulkanSession() override;
+
+  Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
+              const RunStages& run_stages) override;
+  bool can_pick() const override { return program_.picks() && program_.picks()->size() != 0; }
+  uint32_t picked(uint64_t head) const override;
+  GpuCounts counts() const override { return counts_; }
+  uint64_t device_bytes() const override { return arena_.bytes() + cache_.bytes() + step_.bytes() + result_.bytes(); }
+
+private:
+  /// Steps of the GPU, or stages of the CPU between them.
+  struct Part {
+    const artifact::GpuStep* step = nullptr;
+    bool cpu = false;
+    uint32_t first_stage = 0, stages = 0;
+    std::vector<uint32_t> reads, writes; ///< slots that go to the CPU, and come back
+  };
+  struct Segment {
+    VkCommandBuffer commands;
+    const Part* then; ///< what the CPU runs behind it; null at the end
+  };
+  struct Recording {
+    std::vector<Segment> segments;
+    uint64_t dispatches = 0, barriers = 0;
+  };
+  struct Key {
+    uint64_t tokens, heads; ///< at most
+    bool ids;               ///< chosen at the end
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Range {
+    uint64_t offset, bytes;
+  };
+  /// What stands at the end of commands.
+  enum class End { kPlain, kSerial };
+
+  using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
+  /// What is bound for a dispatch: weight, its partner, layer.
+  using SetKey = std::tuple<uint32_t, uint32_t, uint32_t>;
+  static SetKey set_key(const artifact::GpuDispatch& d) { return {d.weight(), d.weight2(), d.layer()}; }
+
+  explicit VulkanSession(std::shared_ptr<const VulkanModel> model);
+  Status reserve(uint64_t positions);
+  void plan();
+  void plan(const Steps& steps, std::vector<Part>& parts) const;
+  Status make_sets();
+
+  StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want);
+  StatusOr<VkCommandBuffer> begin();
+  Status restart(VkCommandBuffer commands);
+  /// Ends commands, behind what is copied when `copied`; the step's number is the last thing that the host sees.
+  Status finish(VkCommandBuffer commands, bool copied, End end);
+  void barrier(VkCommandBuffer commands, bool copied_before, bool copies_after) const;
+  void record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens, Recording& made);
+  void copy_rows(VkCommandBuffer commands, const std::vector<uint32_t>& slots, uint64_t tokens, bool to_host) const;
+  void copy_logits(VkCommandBuffer commands, uint64_t first, uint64_t count) const;
+
+  void fill_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
+  Status submit(std::span<const VkCommandBuffer> commands);
+  Status wait();
+  Status run_cpu(const Part& part, const StepContext& context, uint64_t count, const RunStages& run_stages);
+  void to_cpu(uint32_t slot, uint8_t* arena, uint64_t count) const;
+  void from_cpu(uint32_t slot, const uint8_t* arena, uint64_t count) const;
+
+  std::shared_ptr<const VulkanModel> model_;
+  std::shared_ptr<Device> device_;
+  const artifact::GpuProgram& program_;
+  Buffer arena_, cache_, step_, result_;
+  Buffer mirror_; ///< of the arena, for stages of the CPU
+  Buffer logits_;
+  std::vector<Range> layers_;
+  std::vector<uint64_t> rope_words_; ///< where each rotation table stands in the step buffer
+  uint64_t serial_word_ = 0;
+  uint64_t logits_start_ = 0, logits_stride_ = 0; ///< floats
+  std::vector<Part> parts_, single_parts_;        ///< of any number of tokens, of one
+  VkDescriptorPool sets_pool_ = VK_NULL_HANDLE;
+  VkCommandPool commands_pool_ = VK_NULL_HANDLE;
+  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  std::map<SetKey, VkDescriptorSet> sets_;
+  VkDescriptorSet bound_ = VK_NULL_HANDLE;
+  std::map<Key, Recording> recordings_;
+  VkCommandBuffer tail_ = VK_NULL_HANDLE; ///< copies the logits of batches
+  uint64_t submitted_ = 0;                ///< value of the semaphore when all is done, and number of the submission
+  GpuCounts counts_;
+};
+
+} // namespace cortiq::runtime::vulkan

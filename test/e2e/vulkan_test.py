@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Runs fixtures wholly on a device of Vulkan (in CI the software device of Mesa) and holds their greedy tokens against the recorded
+ones, with the validation layer listening; then what happens without a device, and with a device that is not there."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import harness
+
+# One codec and one shape of layer each; compiling shaders on the software device is what takes time.
+MODELS = ["llama-q8", "mistral-q4", "qwen2-q8_2f"]
+LAYER = "VK_LAYER_KHRONOS_validation"
+
+
+def devices(args):
+    result = harness.run([os.path.join(args.bin, "cortiq-run"), "--device", "list"])
+    return result.stdout.splitlines() if result.returncode == 0 else []
+
+
+def has_layer():
+    return any(os.path.exists(f"{folder}/VkLayer_khronos_validation.json")
+               for folder in ("/usr/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"))
+
+
+def generate(args, artifact, spec, flags, environment):
+    count = min(12, len(spec["greedy_ids"]))
+    command = [os.path.join(args.bin, "cortiq-run"), artifact, "--tokens", ",".join(map(str, spec["prompt_ids"])), "-n", str(count),
+               "--temp", "0", "--ignore-eos", "--json", "--stats", *flags]
+    return count, subprocess.run(command, capture_output=True, text=True, timeout=600, env={**os.environ, **environment})
+
+
+def check_tokens(tally, label, spec, count, result):
+    if result.returncode:
+        tally.check(label, f"exit status {result.returncode}: {harness.first_line(result)}")
+        return
+    got = json.loads(result.stdout)["tokens"]
+    tally.check(label, got != spec["greedy_ids"][:count] and f"tokens {got}, recorded {spec['greedy_ids'][:count]}")
+
+
+def check_model(tally, args, name, folder, environment):
+    models = os.path.join(args.fixtures, "models")
+    with open(os.path.join(models, name + ".expect.json")) as f:
+        spec = json.load(f)
+    artifact = os.path.join(folder, name + ".cqa")
+    compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), os.path.join(models, name + ".cmf"), "-o", artifact,
+                            "--target", "vulkan", "--numerics", "exact"])
+    if compiled.returncode:
+        tally.check(name, f"compile: {harness.first_line(compiled)}")
+        return
+    count, result = generate(args, artifact, spec, ["--device", "0"], environment)
+    check_tokens(tally, name, spec, count, result)
+    tally.check(f"{name}: all on the device", "in between: 0" not in result.stderr and f"--stats says: {result.stderr}")
+    said = [line for line in (result.stdout + result.stderr).splitlines() if "VUID" in line or "Validation" in line]
+    tally.check(f"{name}: validation layer", said and said[0])
+    if name == MODELS[0]:
+        check_without(tally, args, artifact, spec)
+
+
+def check_without(tally, args, artifact, spec):
+    count, result = generate(args, artifact, spec, ["--device", "none"], {})
+    check_tokens(tally, "the same artifact on the CPU", spec, count, result)
+    _, result = generate(args, artifact, spec, ["--device", "77"], {})
+    tally.check("a device that is not there", result.returncode != 2 and f"exit status {result.returncode}")
+    count, result = generate(args, artifact, spec, ["--device", "77", "--fallback", "cpu"], {})
+    check_tokens(tally, "a device that is not there, with a fallback", spec, count, result)
+    # No driver at all: the loader finds none.
+    count, result = generate(args, artifact, spec, [], {"VK_ICD_FILENAMES": "/nonexistent.json", "VK_DRIVER_FILES": "/nonexistent.json"})
+    check_tokens(tally, "no driver", spec, count, result)
+    tally.check("no driver is said", "note:" not in result.stderr and "nothing was said")
+
+
+def main():
+    args = harness.arguments(__doc__)
+    if not args.fixtures:
+        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
+    if not devices(args):
+        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    tally = harness.Tally()
+    environment = {}
+    if has_layer():
+        environment = {"VK_INSTANCE_LAYERS": LAYER}
+    else:
+        tally.skip("the validation layer is not installed (vulkan-validationlayers)")
+    with tempfile.TemporaryDirectory() as folder:
+        # Shaders that one fixture compiled serve the next.
+        environment["MESA_SHADER_CACHE_DIR"] = environment["XDG_CACHE_HOME"] = folder
+        for name in MODELS:
+            check_model(tally, args, name, folder, environment)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
