@@ -28,7 +28,7 @@ struct GpuPlace {
 struct GpuWeights {
   artifact::ManifestT& manifest;
   std::vector<uint32_t>& copies; ///< of which weight each is one that stands behind the program's own
-  llvm::DenseMap<uint32_t, uint32_t> matrices = {};
+  llvm::DenseMap<uint32_t, uint32_t> matrices = llvm::DenseMap<uint32_t, uint32_t>();
 };
 
 /// Makes the dispatches of one program. Lowering functions are given only calls that their refusal takes.

@@ -50,7 +50,8 @@ Status address_rows(WeightRef& weight) {
     CORTIQ_ASSIGN_OR_RETURN(const formats::R16Format format, formats::r16_format(*weight.codec, weight.cols));
     weight.tensor_bytes = format.tensor_bytes;
     weight.row_bytes = format.row_bytes();
-  } else if (weight.layout == formats::LayoutId::kVerbatim && weight.codec->block_bytes != 0 && !weight.codec->flat && weight.cols % weight.codec->block == 0) {
+  } else if (weight.layout == formats::LayoutId::kVerbatim && weight.codec->block_bytes != 0 && !weight.codec->flat &&
+             weight.cols % weight.codec->block == 0) {
     weight.row_bytes = weight.cols / weight.codec->block * weight.codec->block_bytes;
   }
   return {};
