@@ -195,6 +195,9 @@ def main():
         stop("--threads, --rounds and --repeat are at least 1, and one of --prefill and --decode is")
     if args.artifact and (len(args.artifact) != len(args.models) or args.numerics != "fast"):
         stop("--artifact is given once for each model, and --numerics not at all")
+    for tool in ("cortiq-bench",) if args.artifact else ("cortiq-bench", "cortiq-compile"):
+        if not os.access(os.path.join(args.bin, tool), os.X_OK):
+            stop(f"{args.bin} has no {tool}; name the folder of the built programs with --bin")
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
         for i, model in enumerate(args.models):

@@ -116,6 +116,14 @@ class Bench:
                       ("--synthetic", "tiny:q4_0", "--machine")):
             self.tally.check(" ".join(flags) + " is refused", harness.why_not_refusal(self.call(*flags)))
 
+    def check_peers(self):
+        """bench/peers.py without our programs, with an artifact and with a model."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "peers.py")
+        for flags in ((), ("--artifact", "model.cqa")):
+            result = harness.run([sys.executable, script, "model.gguf", "--bin", self.scratch.folder, *flags])
+            why_not = harness.why_not_refusal(result) or (None if "cortiq-bench" in result.stderr else result.stderr)
+            self.tally.check(f"peers.py {' '.join(flags)} without cortiq-bench is refused", why_not)
+
 
 def main():
     args = harness.arguments(__doc__)
@@ -132,6 +140,7 @@ def main():
         bench.check_files()
         bench.check_models()
         bench.check_refusals()
+        bench.check_peers()
     return tally.finish()
 
 
