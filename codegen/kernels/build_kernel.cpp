@@ -122,11 +122,11 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   Value scratch = e.load_ptr(args, offsetof(KernelArgs, scratch));
   CoreContext c{e,         f.spec,    *decoder, decoder->geometry(),
                 format,    f.vectors, f.tokens, {scratch, Decoder::kLadderBytes},
-                unit.dot4, 0};
-  const int64_t ahead = prefetch_distance(f.spec);
+                unit.dot4, unit.signed_dot4, 0};
+  const int64_t ahead = unit.prefetch ? prefetch_distance(f.spec) : 0;
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
   // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
-  const size_t at_once = e.lanes() == 8 ? 4 : 8;
+  const size_t at_once = e.lanes() == 16 ? 8 : 4;
   std::vector<Value> own = {e.load_ptr(args, offsetof(KernelArgs, weights))};
   // Nothing asked for the first group: it may be far from where the last call ended.
   constexpr int64_t kLine = 64, kLines = 4;

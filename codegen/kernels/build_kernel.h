@@ -13,8 +13,10 @@ namespace cortiq::codegen {
 
 /// What a target's vector unit offers to a kernel.
 struct VectorUnit {
-  unsigned lanes = 8;       ///< 32-bit lanes of a vector: 8 or 16
+  unsigned lanes = 8;       ///< 32-bit lanes of a vector: 4, 8 or 16
   bool dot4 = false;        ///< an instruction for vec.dot4
+  bool signed_dot4 = false; ///< vec.signed_dot4 is as good as vec.dot4
+  bool prefetch = true;     ///< kernels ask memory for weights ahead
   bool byte_tables = false; ///< bytes chosen from tables of 64 and 128 in registers, fields of bits; with 16 lanes
   bool tiles = false;       ///< tile registers of 16 rows of 64 bytes, with 16 lanes
 };

@@ -20,6 +20,7 @@ struct CoreContext {
   std::vector<Value> tokens; ///< activations of each token that the core takes at once
   Address scratch;           ///< behind the decoder's ladder area
   bool dot4;                 ///< the target has an instruction for vec.dot4
+  bool signed_dot4;          ///< … and one for vec.signed_dot4
   int64_t ahead;             ///< bytes behind a record that it asks memory for; 0: what the processor guesses will do
 };
 

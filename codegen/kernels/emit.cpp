@@ -210,6 +210,9 @@ Value Emit::pair_add(Value pairs) {
 Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
   return b_.create<vec::Dot4Op>(loc_, acc, u, s, int64_t(umax));
 }
+Value Emit::signed_dot4(Value acc, Value bytes, Value codes) {
+  return b_.create<vec::SignedDot4Op>(loc_, acc, bytes, codes);
+}
 Value Emit::half_bits_to_f32(Value bits) {
   // Two exact scalings rebias the exponent, subnormals included; the way over 2^240 turns the largest exponent into
   // infinity.

@@ -31,7 +31,7 @@ struct Address {
 class Emit {
 public:
   /// Emits at `builder`'s insertion point, which must be inside a vec.kernel; constants go to `constants`' start.
-  /// `lanes` is the number of 32-bit lanes of the target's vectors (8 or 16).
+  /// `lanes` is the number of 32-bit lanes of the target's vectors (4, 8 or 16).
   /// `byte_tables`: whether there are lookup64, lookup128 and bit_fields.
   Emit(mlir::OpBuilder& builder, mlir::Location loc, mlir::Block* constants, unsigned lanes, bool byte_tables);
 
@@ -117,6 +117,7 @@ public:
   Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value pair_add(Value pairs);
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
+  Value signed_dot4(Value acc, Value signed_bytes, Value codes);
   Value reduce_add(Value v);          ///< the sum of all lanes, in every lane
   Value to_i32(Value v);              ///< f32 lanes, to the nearest, halves to even
   Value to_f32(Value v);              ///< i32, f16 or bf16 lanes

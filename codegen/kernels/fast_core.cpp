@@ -14,7 +14,7 @@
 //     sum[t][v] -= zero_point * sum_of_codes[t]
 //     acc[t][v] = fma(f32(sum) * x_scale[t], scale[v], acc);  acc = fma(x_msum[t], minimum[v], acc)
 // On targets with an int8 dot instruction sum[t][v] starts at -zero_point * sum_of_codes[t] and each step is one dot4;
-// signed levels are offset by 128 there and count as a zero point of 128. Integer sums are exact and float steps the
+// signed levels are offset by 128 there, unless the instruction takes them as they are, and count as a zero point of 128. Integer sums are exact and float steps the
 // same, so all targets agree bit for bit.
 
 #include <algorithm>
@@ -28,13 +28,14 @@ namespace {
 
 constexpr unsigned kGroup = 32;   // activations that share a scale
 constexpr int64_t kIndexStep = 4; // the counter advances by 4 a group: codes are at index * 8, scales at index
-constexpr unsigned kMaxInRegisters = 4;
+constexpr unsigned kMaxInRegisters = 4; // of 16 registers; twice as many of 32
 
 class FastCore {
 public:
   FastCore(CoreContext& c) : c_(c), e_(c.e), g_(c.geometry), act_(formats::q8_act_layout(c.spec.k)) {
     sums_ = unsigned(c.tokens.size()) * c.vectors;
-    in_memory_ = sums_ > kMaxInRegisters && e_.lanes() == 8;
+    raised_ = g_.is_signed && !c.signed_dot4 ? 128 : 0;
+    in_memory_ = e_.lanes() < 16 && sums_ > (e_.lanes() == 8 ? 1 : 2) * kMaxInRegisters;
   }
 
   Sums run(Address group) {
@@ -87,7 +88,7 @@ private:
   }
 
   /// Whether dot4 serves: signed levels need the sum of a span's codes there, which exists from 16 weights on.
-  bool dot4(unsigned span) const { return c_.dot4 && span >= kGroup / 2; }
+  bool dot4(unsigned span) const { return c_.dot4 && (span >= kGroup / 2 || raised_ == 0); }
 
   /// The steps of span s that exist, in the decoder's order, counted in the record.
   std::vector<unsigned> steps_of(unsigned s, unsigned span, unsigned all_steps) const {
@@ -105,7 +106,7 @@ private:
 
   /// Integer sums of one span, zero point included, by dot4.
   std::vector<Value> span_sums_dot4(const RecordPlace& place, unsigned s, unsigned span, unsigned all_steps) {
-    const unsigned zero_point = g_.is_signed ? 128 : g_.zero_point;
+    const unsigned zero_point = g_.is_signed ? raised_ : g_.zero_point;
     std::vector<Value> sums(sums_);
     Value zero = e_.splat_i32(0);
     for (size_t t = 0; t < c_.tokens.size(); ++t) {
@@ -117,12 +118,15 @@ private:
       std::vector<Value> level(c_.vectors);
       for (unsigned v = 0; v < c_.vectors; ++v)
         level[v] =
-            g_.is_signed ? c_.decoder.raised_levels(place.record, v, step) : c_.decoder.levels(place.record, v, step);
+            raised_ ? c_.decoder.raised_levels(place.record, v, step) : c_.decoder.levels(place.record, v, step);
       for (size_t t = 0; t < c_.tokens.size(); ++t) {
         Value x = codes(place, t, step);
         for (unsigned v = 0; v < c_.vectors; ++v) {
           Value& sum = sums[t * c_.vectors + v];
-          sum = e_.dot4(sum, level[v], x, g_.is_signed ? 255 : g_.umax);
+          if (g_.is_signed && !raised_)
+            sum = e_.signed_dot4(sum, level[v], x);
+          else
+            sum = e_.dot4(sum, level[v], x, raised_ ? 255 : g_.umax);
         }
       }
     }
@@ -219,6 +223,7 @@ private:
   const Geometry g_;
   const formats::Q8ActLayout act_;
   unsigned sums_;
+  unsigned raised_; // what dot4 needs added to signed levels
   bool in_memory_;
   std::vector<Value> row_scales_;
 };

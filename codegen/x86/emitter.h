@@ -2,8 +2,8 @@
 
 // The last step: allocated instructions become bytes, with prologue, loops, moves and the constants behind them.
 
+#include "codegen/machine/constant_pool.h"
 #include "codegen/machine/register_allocator.h"
-#include "codegen/x86/constant_pool.h"
 #include "codegen/x86/x86.h"
 
 namespace cortiq::codegen::x86 {

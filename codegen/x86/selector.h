@@ -2,8 +2,8 @@
 
 // Instruction selection: a vec.kernel becomes a MachineFunction on the rows of the x86 instruction table.
 
+#include "codegen/machine/constant_pool.h"
 #include "codegen/machine/machine_ir.h"
-#include "codegen/x86/constant_pool.h"
 #include "codegen/x86/features.h"
 #include "codegen/x86/instruction_rows.h"
 #include "dialects/Vec/IR/VecDialect.h"

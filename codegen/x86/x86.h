@@ -2,23 +2,13 @@
 
 // vec.kernel -> x86 machine code: the public face of this folder.
 
+#include "codegen/machine/machine_code.h"
 #include "codegen/x86/features.h"
 #include "dialects/Vec/IR/VecDialect.h"
 #include "formats/status.h"
-#include <cstdint>
 #include <string>
-#include <vector>
 
 namespace cortiq::codegen {
-
-/// A kernel's code and, behind it, the constants it reads relative to its own address. Position independent as one
-/// piece that starts at a multiple of 64 bytes.
-struct MachineCode {
-  std::vector<uint8_t> bytes; ///< code and constants; a multiple of 64 bytes
-  size_t code_bytes = 0;      ///< the part that is instructions
-  uint32_t spills = 0;        ///< values that live in stack slots for want of registers, constants apart
-  uint32_t frame_bytes = 0;   ///< stack below the saved registers
-};
 
 struct X86Options {
   /// Fills every vector register with 0xAA and the caller-saved scalar ones with garbage on entry, so that a read

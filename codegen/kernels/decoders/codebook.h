@@ -43,7 +43,7 @@ protected:
     int64_t disp_ = 0;
     unsigned number_ = 0;
   };
-  using KeptRows = std::array<Kept, 2>; // one a row vector
+  using KeptRows = std::array<Kept, 4>; // one a row vector
 
   /// Bits from..from + width - 1 of each lane, moved to bit `to`.
   Value bits(Value word, unsigned from, unsigned width, unsigned to = 0) {

@@ -27,7 +27,7 @@ private:
     int64_t disp = 0;
     Value bytes;
   };
-  std::array<Loaded, 2> loaded_; // the last unit of each row vector: its second half follows at once
+  std::array<Loaded, 4> loaded_; // the last unit of each row vector: its second half follows at once
 };
 
 } // namespace cortiq::codegen

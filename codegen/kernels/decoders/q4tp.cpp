@@ -13,6 +13,8 @@
 //   products, no memory; a gather of sixteen lanes costs more than a record's dot products.
 //   By gather: begin_group writes the ladders to scratch, scratch[v][rung][lane].
 
+#include <bit>
+
 #include "codegen/kernels/decoders/bit_fields.h"
 #include "codegen/kernels/decoders/decoders.h"
 #include "codegen/kernels/decoders/nibbles.h"
@@ -75,7 +77,7 @@ public:
     if (by_bits())
       return chosen_by_bits(r, v);
     // index of scratch[v][code][lane], in floats: code * lanes + lane
-    const unsigned log2_lanes = e.lanes() == 16 ? 4 : 3, from = kCodeBits * r.phase;
+    const unsigned log2_lanes = unsigned(std::countr_zero(e.lanes())), from = kCodeBits * r.phase;
     Value code = from < log2_lanes   ? e.shl(words_[v], log2_lanes - from)
                  : from > log2_lanes ? e.shr_u(words_[v], from - log2_lanes)
                                      : words_[v];

@@ -31,7 +31,7 @@ private:
     return scratch_ + int64_t(v * kMost + shared) * e.vector_bytes();
   }
   Address scratch_;
-  std::array<std::array<Value, kMost>, 2> values_;
+  std::array<std::array<Value, kMost>, 4> values_;
 };
 
 } // namespace cortiq::codegen

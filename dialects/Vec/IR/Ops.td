@@ -614,6 +614,7 @@ def Vec_ReduceAddOp : Vec_Unary<"reduce_add", Vec_WordVector, "the sum of all la
 }
 
 include "ByteOps.td"
+include "ProductOps.td"
 include "TileOps.td"
 
 #endif

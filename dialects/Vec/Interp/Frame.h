@@ -60,6 +60,8 @@ void addByteOps(OpTable& table);
 void addLaneOps(OpTable& table);
 /// Rows for addresses, argument fields, loads and stores.
 void addMemoryOps(OpTable& table);
+/// Rows for products of signed bytes.
+void addProductOps(OpTable& table);
 /// Rows for the ops on tiles.
 void addTileOps(OpTable& table);
 

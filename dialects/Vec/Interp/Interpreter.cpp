@@ -13,6 +13,7 @@ const OpTable& opTable() {
     addByteOps(rows);
     addLaneOps(rows);
     addMemoryOps(rows);
+    addProductOps(rows);
     addTileOps(rows);
     return rows;
   }();

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-namespace cortiq::codegen::x86 {
+namespace cortiq::codegen {
 
 /// The constants behind a kernel's code, each once: vectors, aligned to their size, and tables of any size.
 class ConstantPool {
@@ -40,4 +40,4 @@ private:
   std::map<std::vector<uint8_t>, int32_t> numbers_;
 };
 
-} // namespace cortiq::codegen::x86
+} // namespace cortiq::codegen
