@@ -39,7 +39,7 @@ MemRef Selector::memory(mlir::Value ptr, int64_t offset, unsigned bits) {
     if (at.disp % size != 0)
       far = at.disp & ~int64_t{255};
     else
-      far = (at.disp + kPairReach) & ~(2 * kPairReach - 1);
+      far = at.disp & ~(kPairReach - 1);
   } else if (at.disp >= 0 && at.disp % size == 0) {
     far = at.disp < 4096 * size ? 0 : at.disp & ~int64_t{4095};
   } else if (!llvm::isInt<9>(at.disp)) {

@@ -49,8 +49,8 @@ public:
     place_constants();
     pad(kAlignment);
     if (error_ != asmjit::kErrorOk)
-      return internal_error(std::string("the AArch64 assembler refused an instruction (") + failed_ + "): " +
-                            asmjit::DebugUtils::errorAsString(error_));
+      return internal_error(std::string("the AArch64 assembler refused an instruction (") + failed_ +
+                            "): " + asmjit::DebugUtils::errorAsString(error_));
     const asmjit::CodeBuffer& buffer = holder_.sectionById(0)->buffer();
     result.bytes.assign(buffer.data(), buffer.data() + buffer.size());
     return result;
@@ -292,8 +292,7 @@ private:
     } else if (from.kind == Place::kRegister) {
       note(is_scalar ? a_.mov(x(to.number), x(from.number)) : a_.mov(v(to.number).b16(), v(from.number).b16()));
     } else {
-      const Mem at =
-          from.kind == Place::kSlot ? slot(static_cast<VReg>(from.number)) : pool_address(from.number);
+      const Mem at = from.kind == Place::kSlot ? slot(static_cast<VReg>(from.number)) : pool_address(from.number);
       note(is_scalar ? a_.ldr(x(to.number), at) : a_.ldr(v(to.number).q(), at));
     }
   }

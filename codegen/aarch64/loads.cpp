@@ -121,11 +121,7 @@ VReg Selector::load_bytes(mlir::Value ptr, int64_t offset, unsigned bytes) {
     if (value == kNoReg)
       add({.rules = named_row("load"), .bits = 8 * piece, .def = next, .mem = memory(ptr, at, 8 * piece)});
     else
-      add({.rules = named_row(name),
-           .def = next,
-           .uses = {value},
-           .imm = done / piece,
-           .mem = exact_memory(ptr, at)});
+      add({.rules = named_row(name), .def = next, .uses = {value}, .imm = done / piece, .mem = exact_memory(ptr, at)});
     value = next;
     done += piece;
   }
@@ -148,9 +144,9 @@ void Selector::select_load_splat(vec::LoadSplatOp load) {
     constexpr unsigned kReach = 400;
     unsigned seen = 0;
     look_ahead(load, [&](mlir::Operation* op) {
-      if (auto other = llvm::dyn_cast<vec::LoadSplatOp>(op);
-          other && other.getType().getElementTypeBitWidth() == lane_bits && !lanes_.count(other) &&
-          !other->use_empty()) {
+      if (auto other = llvm::dyn_cast<vec::LoadSplatOp>(op); other &&
+                                                             other.getType().getElementTypeBitWidth() == lane_bits &&
+                                                             !lanes_.count(other) && !other->use_empty()) {
         const auto [other_root, other_at] = place_of(other);
         const int64_t distance = other_at - at;
         if (other_root == root && distance > 0 && distance < kVectorBytes && distance % 4 == 0)
@@ -162,10 +158,8 @@ void Selector::select_load_splat(vec::LoadSplatOp load) {
     if (neighbours[1])
       wanted = neighbours[2] && neighbours[3] ? 4 : 2;
     const unsigned bits = 32 * static_cast<unsigned>(wanted);
-    const VReg held = add({.rules = named_row("load"),
-                           .bits = bits,
-                           .def = new_vector(),
-                           .mem = memory(load.getPtr(), offset, bits)});
+    const VReg held = add(
+        {.rules = named_row("load"), .bits = bits, .def = new_vector(), .mem = memory(load.getPtr(), offset, bits)});
     for (int64_t i = 0; i < wanted; ++i)
       lanes_[neighbours[i]] = {held, i};
   }

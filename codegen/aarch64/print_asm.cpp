@@ -35,8 +35,7 @@ public:
     registers_.reset(target->createMCRegInfo(triple.str()));
     asm_info_.reset(target->createMCAsmInfo(*registers_, triple.str(), llvm::MCTargetOptions()));
     instructions_.reset(target->createMCInstrInfo());
-    subtarget_.reset(target->createMCSubtargetInfo(triple.str(), "",
-                                                   "+dotprod,+i8mm,+fullfp16"));
+    subtarget_.reset(target->createMCSubtargetInfo(triple.str(), "", "+dotprod,+i8mm,+fullfp16"));
     context_ = std::make_unique<llvm::MCContext>(triple, asm_info_.get(), registers_.get(), subtarget_.get());
     disassembler_.reset(target->createMCDisassembler(*subtarget_, *context_));
     printer_.reset(target->createMCInstPrinter(triple, /*the one syntax*/ 0, *asm_info_, *instructions_, *registers_));

@@ -58,8 +58,7 @@ struct OpSelectors {
     auto table = llvm::cast<vec::TableOp>(op);
     const llvm::ArrayRef<char> bytes = table.getBytes();
     const int32_t number = s.pool_.add({bytes.begin(), bytes.end()}, kTableAlignment);
-    s.regs_[table.getResult()] =
-        s.add({.rules = named_row("adr"), .def = s.new_scalar(), .mem = {.constant = number}});
+    s.regs_[table.getResult()] = s.add({.rules = named_row("adr"), .def = s.new_scalar(), .mem = {.constant = number}});
     return {};
   }
 
@@ -99,10 +98,8 @@ struct OpSelectors {
                .uses = {from},
                .mem = s.memory(store.getPtr(), at, 8 * piece)});
       else
-        s.add({.rules = named_row(name),
-               .uses = {from},
-               .imm = done / piece,
-               .mem = s.exact_memory(store.getPtr(), at)});
+        s.add(
+            {.rules = named_row(name), .uses = {from}, .imm = done / piece, .mem = s.exact_memory(store.getPtr(), at)});
       done += piece;
     }
     return {};
@@ -172,8 +169,7 @@ struct OpSelectors {
     // Negative amounts shift right; 32 and more leave nothing, but only the low byte of an amount counts.
     const VReg most = s.splat_constant(32, 4);
     const VReg amount = s.add_named("umin32", {s.reg(op->getOperand(1)), most});
-    s.regs_[op->getResult(0)] =
-        s.add_named("ushl32", {s.reg(op->getOperand(0)), s.add_named("neg32", {amount})});
+    s.regs_[op->getResult(0)] = s.add_named("ushl32", {s.reg(op->getOperand(0)), s.add_named("neg32", {amount})});
     return {};
   }
 

@@ -120,8 +120,8 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   if (format.tensor_bytes > 0)
     decoder->set_tensor(e.load_ptr(args, offsetof(KernelArgs, tensor)));
   Value scratch = e.load_ptr(args, offsetof(KernelArgs, scratch));
-  CoreContext c{e,         f.spec,    *decoder, decoder->geometry(),
-                format,    f.vectors, f.tokens, {scratch, Decoder::kLadderBytes},
+  CoreContext c{e,         f.spec,           *decoder, decoder->geometry(),
+                format,    f.vectors,        f.tokens, {scratch, Decoder::kLadderBytes},
                 unit.dot4, unit.signed_dot4, 0};
   const int64_t ahead = unit.prefetch ? prefetch_distance(f.spec) : 0;
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());

@@ -14,8 +14,8 @@
 //     sum[t][v] -= zero_point * sum_of_codes[t]
 //     acc[t][v] = fma(f32(sum) * x_scale[t], scale[v], acc);  acc = fma(x_msum[t], minimum[v], acc)
 // On targets with an int8 dot instruction sum[t][v] starts at -zero_point * sum_of_codes[t] and each step is one dot4;
-// signed levels are offset by 128 there, unless the instruction takes them as they are, and count as a zero point of 128. Integer sums are exact and float steps the
-// same, so all targets agree bit for bit.
+// signed levels are offset by 128 there, unless the instruction takes them as they are, and count as a zero point of
+// 128. Integer sums are exact and float steps the same, so all targets agree bit for bit.
 
 #include <algorithm>
 #include <bit>
@@ -26,8 +26,8 @@
 namespace cortiq::codegen {
 namespace {
 
-constexpr unsigned kGroup = 32;   // activations that share a scale
-constexpr int64_t kIndexStep = 4; // the counter advances by 4 a group: codes are at index * 8, scales at index
+constexpr unsigned kGroup = 32;         // activations that share a scale
+constexpr int64_t kIndexStep = 4;       // the counter advances by 4 a group: codes are at index * 8, scales at index
 constexpr unsigned kMaxInRegisters = 4; // of 16 registers; twice as many of 32
 
 class FastCore {
@@ -117,8 +117,7 @@ private:
     for (unsigned step : steps_of(s, span, all_steps)) {
       std::vector<Value> level(c_.vectors);
       for (unsigned v = 0; v < c_.vectors; ++v)
-        level[v] =
-            raised_ ? c_.decoder.raised_levels(place.record, v, step) : c_.decoder.levels(place.record, v, step);
+        level[v] = raised_ ? c_.decoder.raised_levels(place.record, v, step) : c_.decoder.levels(place.record, v, step);
       for (size_t t = 0; t < c_.tokens.size(); ++t) {
         Value x = codes(place, t, step);
         for (unsigned v = 0; v < c_.vectors; ++v) {

@@ -11,6 +11,7 @@ namespace cortiq::codegen {
 inline VectorUnit vector_unit(const X86Features& features) {
   return {.lanes = features.max_vector_bits() / 32,
           .dot4 = features.avx_vnni || features.avx512_vnni,
+          .byte_tables = features.avx512_vbmi,
           .tiles = features.amx};
 }
 

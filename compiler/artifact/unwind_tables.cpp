@@ -67,6 +67,8 @@ std::vector<uint8_t> buildEhFrame(std::span<const KernelPlacement::Entry> kernel
     out.u8(0);
     if (x86) // after `push rbp`: CFA = rsp + 16, rbp at CFA - 16; after `mov rbp, rsp`: CFA counts from rbp
       out.raw({0x41, 0x0e, 0x10, 0x86, 0x02, 0x43, 0x0d, 0x06});
+    else // after `stp x29, x30, [sp, #-16]!`: CFA = sp + 16, both saved; after `mov x29, sp`: CFA counts from x29
+      out.raw({0x41, 0x0e, 0x10, 0x9d, 0x02, 0x9e, 0x01, 0x41, 0x0d, 0x1d});
     out.nopsTo(start + kFdeBytes);
   }
   out.u32(0);

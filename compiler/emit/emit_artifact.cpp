@@ -114,13 +114,17 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   CORTIQ_RETURN_IF_ERROR(checkSharedWeights(programs));
   ArtifactContents contents;
   const ModuleOp first = programs.front().module;
+  contents.machine = programs.front().emitter->machine();
+  for (const TargetProgram& program : programs)
+    if (program.emitter->machine() != contents.machine)
+      return unsupported("one artifact holds code for one machine: compile targets of x86-64 and of Arm into two");
   CORTIQ_ASSIGN_OR_RETURN(contents.manifest, buildManifest(first, facts));
   for (const TargetProgram& program : programs) {
     CORTIQ_ASSIGN_OR_RETURN(std::vector<KernelCode> kernels,
                             generateKernels(declaredKernels(program.module), *program.emitter, options.threads));
     std::ranges::move(kernels, std::back_inserter(contents.kernels));
   }
-  CORTIQ_ASSIGN_OR_RETURN(const KernelPlacement placement, placeKernels(contents.kernels));
+  CORTIQ_ASSIGN_OR_RETURN(const KernelPlacement placement, placeKernels(contents.kernels, contents.machine));
   std::vector<uint32_t> copies;
   GpuWeights gpuWeights{contents.manifest, copies};
   for (const TargetProgram& program : programs)

@@ -18,6 +18,8 @@ namespace cortiq::compiler {
 class KernelEmitter {
 public:
   virtual ~KernelEmitter() = default;
+  /// The ELF machine that its code is for.
+  virtual uint32_t machine() const = 0;
   virtual StatusOr<KernelCode> emit(const codegen::KernelSpec& spec) = 0;
   /// The kernel's vec IR, as it is before instructions are selected.
   virtual StatusOr<std::string> vecText(const codegen::KernelSpec& spec) = 0;

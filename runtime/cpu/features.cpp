@@ -7,6 +7,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace cortiq::runtime {
@@ -26,22 +28,46 @@ struct Feature {
 };
 
 constexpr Feature kFeatures[] = {
-    {"ssse3", &CpuState::leaf1_ecx, 9, kNone},         {"fma", &CpuState::leaf1_ecx, 12, kYmm},
-    {"sse4_1", &CpuState::leaf1_ecx, 19, kNone},       {"sse4_2", &CpuState::leaf1_ecx, 20, kNone},
-    {"movbe", &CpuState::leaf1_ecx, 22, kNone},        {"popcnt", &CpuState::leaf1_ecx, 23, kNone},
-    {"avx", &CpuState::leaf1_ecx, 28, kYmm},           {"f16c", &CpuState::leaf1_ecx, 29, kYmm},
-    {"abm", &CpuState::leaf80000001_ecx, 5, kNone},    {"bmi1", &CpuState::leaf7_ebx, 3, kNone},
-    {"avx2", &CpuState::leaf7_ebx, 5, kYmm},           {"bmi2", &CpuState::leaf7_ebx, 8, kNone},
-    {"avx512f", &CpuState::leaf7_ebx, 16, kZmm},       {"avx512dq", &CpuState::leaf7_ebx, 17, kZmm},
-    {"avx512ifma", &CpuState::leaf7_ebx, 21, kZmm},    {"avx512cd", &CpuState::leaf7_ebx, 28, kZmm},
-    {"avx512bw", &CpuState::leaf7_ebx, 30, kZmm},      {"avx512vl", &CpuState::leaf7_ebx, 31, kZmm},
-    {"avx512vbmi", &CpuState::leaf7_ecx, 1, kZmm},     {"avx512_vbmi2", &CpuState::leaf7_ecx, 6, kZmm},
-    {"gfni", &CpuState::leaf7_ecx, 8, kNone},          {"avx512_vnni", &CpuState::leaf7_ecx, 11, kZmm},
-    {"avx512_bitalg", &CpuState::leaf7_ecx, 12, kZmm}, {"avx512_vpopcntdq", &CpuState::leaf7_ecx, 14, kZmm},
-    {"amx_bf16", &CpuState::leaf7_edx, 22, kTile},     {"avx512_fp16", &CpuState::leaf7_edx, 23, kZmm},
-    {"amx_tile", &CpuState::leaf7_edx, 24, kTile},     {"amx_int8", &CpuState::leaf7_edx, 25, kTile},
-    {"avx_vnni", &CpuState::leaf7_1_eax, 4, kYmm},     {"avx512_bf16", &CpuState::leaf7_1_eax, 5, kZmm},
-    {"amx_fp16", &CpuState::leaf7_1_eax, 21, kTile},   {"avx_vnni_int8", &CpuState::leaf7_1_edx, 4, kYmm},
+    {"ssse3", &CpuState::leaf1_ecx, 9, kNone},
+    {"fma", &CpuState::leaf1_ecx, 12, kYmm},
+    {"sse4_1", &CpuState::leaf1_ecx, 19, kNone},
+    {"sse4_2", &CpuState::leaf1_ecx, 20, kNone},
+    {"movbe", &CpuState::leaf1_ecx, 22, kNone},
+    {"popcnt", &CpuState::leaf1_ecx, 23, kNone},
+    {"avx", &CpuState::leaf1_ecx, 28, kYmm},
+    {"f16c", &CpuState::leaf1_ecx, 29, kYmm},
+    {"abm", &CpuState::leaf80000001_ecx, 5, kNone},
+    {"bmi1", &CpuState::leaf7_ebx, 3, kNone},
+    {"avx2", &CpuState::leaf7_ebx, 5, kYmm},
+    {"bmi2", &CpuState::leaf7_ebx, 8, kNone},
+    {"avx512f", &CpuState::leaf7_ebx, 16, kZmm},
+    {"avx512dq", &CpuState::leaf7_ebx, 17, kZmm},
+    {"avx512ifma", &CpuState::leaf7_ebx, 21, kZmm},
+    {"avx512cd", &CpuState::leaf7_ebx, 28, kZmm},
+    {"avx512bw", &CpuState::leaf7_ebx, 30, kZmm},
+    {"avx512vl", &CpuState::leaf7_ebx, 31, kZmm},
+    {"avx512vbmi", &CpuState::leaf7_ecx, 1, kZmm},
+    {"avx512_vbmi2", &CpuState::leaf7_ecx, 6, kZmm},
+    {"gfni", &CpuState::leaf7_ecx, 8, kNone},
+    {"avx512_vnni", &CpuState::leaf7_ecx, 11, kZmm},
+    {"avx512_bitalg", &CpuState::leaf7_ecx, 12, kZmm},
+    {"avx512_vpopcntdq", &CpuState::leaf7_ecx, 14, kZmm},
+    {"amx_bf16", &CpuState::leaf7_edx, 22, kTile},
+    {"avx512_fp16", &CpuState::leaf7_edx, 23, kZmm},
+    {"amx_tile", &CpuState::leaf7_edx, 24, kTile},
+    {"amx_int8", &CpuState::leaf7_edx, 25, kTile},
+    {"avx_vnni", &CpuState::leaf7_1_eax, 4, kYmm},
+    {"avx512_bf16", &CpuState::leaf7_1_eax, 5, kZmm},
+    {"amx_fp16", &CpuState::leaf7_1_eax, 21, kTile},
+    {"avx_vnni_int8", &CpuState::leaf7_1_edx, 4, kYmm},
+    // Bits of HWCAP and HWCAP2 (Linux, arch/arm64/include/uapi/asm/hwcap.h): what the system lets programs use.
+    {"asimd", &CpuState::hwcap, 1, kNone},
+    {"fphp", &CpuState::hwcap, 9, kNone},
+    {"asimdhp", &CpuState::hwcap, 10, kNone},
+    {"asimddp", &CpuState::hwcap, 20, kNone},
+    {"sve", &CpuState::hwcap, 22, kNone},
+    {"i8mm", &CpuState::hwcap2, 13, kNone},
+    {"bf16", &CpuState::hwcap2, 14, kNone},
 };
 
 const Feature* find(std::string_view name) {
@@ -52,7 +78,7 @@ const Feature* find(std::string_view name) {
 }
 
 FeatureState state_of(const Feature& feature, const CpuState& cpu) {
-  if (!cpu.x86 || !(cpu.*feature.word >> feature.bit & 1))
+  if (!(cpu.*feature.word >> feature.bit & 1))
     return FeatureState::kMissing;
   return (cpu.xcr0 & feature.state) == feature.state ? FeatureState::kUsable : FeatureState::kNotEnabled;
 }
@@ -62,7 +88,6 @@ FeatureState state_of(const Feature& feature, const CpuState& cpu) {
 CpuState read_cpu_state() {
   CpuState cpu;
 #if defined(__x86_64__)
-  cpu.x86 = true;
   uint32_t a, b, c, d;
   if (__get_cpuid(1, &a, &b, &c, &d)) {
     cpu.leaf1_ecx = c;
@@ -92,6 +117,10 @@ CpuState read_cpu_state() {
   cpu.name = brand;
   while (!cpu.name.empty() && cpu.name.back() == ' ')
     cpu.name.pop_back();
+#elif defined(__aarch64__)
+  cpu.hwcap = static_cast<uint32_t>(getauxval(AT_HWCAP));
+  cpu.hwcap2 = static_cast<uint32_t>(getauxval(AT_HWCAP2));
+  cpu.name = "AArch64";
 #endif
   return cpu;
 }
@@ -125,6 +154,13 @@ Status check_features(std::span<const std::string> needed, const CpuState& cpu) 
   if (!disabled.empty())
     message += (missing.empty() ? "" : ", and ") + disabled + ", which the operating system has not enabled";
   return unsupported(message);
+}
+
+std::string_view best_target(const CpuState& cpu) {
+  const auto usable = [&](std::string_view name) { return feature_state(name, cpu) == FeatureState::kUsable; };
+  if (!usable("asimd"))
+    return "native";
+  return !usable("asimddp") ? "armv8" : usable("i8mm") ? "i8mm" : "dotprod";
 }
 
 std::vector<std::string> usable_features(const CpuState& cpu) {

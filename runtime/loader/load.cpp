@@ -460,7 +460,7 @@ StatusOr<TargetChoice> take_target(const LoadedArtifact& artifact, const Artifac
     return choice;
   const flatbuffers::String* source = artifact.manifest->source_name();
   return unsupported(choice.status().message() + "; compile it for this machine: cortiq-compile " +
-                     quote(source ? source->str() : "MODEL") + " --target native -o OUT.cqa");
+                     quote(source ? source->str() : "MODEL") + " --target " + std::string(best_target(read_cpu_state())) + " -o OUT.cqa");
 }
 
 Status load_into(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options) {
@@ -478,6 +478,9 @@ Status load_into(LoadedArtifact& artifact, const std::string& path, const Artifa
 
 StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(MappedArtifact file, MappedArtifact::open(path));
+  if (options.check_features)
+    if (Status status = file.check_machine(); !status.ok())
+      return status.with_prefix(quote(path));
   auto out = std::make_unique<LoadedArtifact>(LoadedArtifact{.file = std::move(file)});
   if (Status status = load_into(*out, path, options); !status.ok())
     return status.with_prefix(quote(path));

@@ -111,10 +111,14 @@ Status MappedArtifact::check(const std::string& path) const {
   const std::span<const uint8_t> image(base_ + formats::kArtifactPage, weights.offset - formats::kArtifactPage);
   if (!same_hash(formats::hash256(image), h.image_hash))
     return invalid("it is damaged (the hash of code, manifest and program differs); compile the model again");
-  if (h.machine != kThisMachine)
-    return unsupported("its code is for " + machine_name(h.machine) + ", this machine is " +
-                       machine_name(kThisMachine));
   return {};
+}
+
+Status MappedArtifact::check_machine() const {
+  if (header_.machine == kThisMachine)
+    return {};
+  return unsupported("its code is for " + machine_name(header_.machine) + ", this machine is " +
+                     machine_name(kThisMachine));
 }
 
 Status MappedArtifact::map_code(int fd) {

@@ -18,6 +18,9 @@ public:
   /// the weights.
   static StatusOr<MappedArtifact> open(const std::string& path);
 
+  /// Fails when the code is for another machine than this one.
+  Status check_machine() const;
+
   MappedArtifact(MappedArtifact&& other) noexcept;
   MappedArtifact& operator=(MappedArtifact&& other) noexcept;
   ~MappedArtifact();

@@ -69,7 +69,6 @@ TEST(DefaultThreads, SayWhy) {
 
 TEST(Features, CpuidAloneIsNotEnough) {
   CpuState cpu;
-  cpu.x86 = true;
   cpu.leaf7_ebx = 1u << 16 | 1u << 5; // avx512f, avx2
   cpu.xcr0 = 0x6;                     // the system saves YMM only
   EXPECT_EQ(feature_state("avx2", cpu), FeatureState::kUsable);

@@ -7,16 +7,18 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include "codegen/kernels/build_kernel.h"
+#include "codegen/aarch64/aarch64.h"
+#include "codegen/kernels/target_units.h"
 #include "codegen/x86/x86.h"
 #include "compiler/emit/kernel_emitter.h"
 
 namespace cortiq::compiler {
 namespace {
 
-class X86Emitter : public KernelEmitter {
+/// What every instruction set's emitter does: build the kernel, clean it, hand it over.
+class MachineEmitter : public KernelEmitter {
 public:
-  explicit X86Emitter(const codegen::X86Features& features) : features_(features) {}
+  explicit MachineEmitter(const codegen::VectorUnit& unit) : unit_(unit) {}
 
   StatusOr<KernelCode> emit(const codegen::KernelSpec& spec) override {
     CORTIQ_ASSIGN_OR_RETURN(codegen::MachineCode code, machineCode(spec));
@@ -38,25 +40,24 @@ public:
 
   StatusOr<std::string> asmText(const codegen::KernelSpec& spec) override {
     CORTIQ_ASSIGN_OR_RETURN(codegen::MachineCode code, machineCode(spec));
-    return codegen::kernel_name(spec) + ":\n" + codegen::print_asm(code);
+    return codegen::kernel_name(spec) + ":\n" + assembly(code);
   }
+
+protected:
+  virtual StatusOr<codegen::MachineCode> select(vec::KernelOp kernel) const = 0;
+  virtual std::string assembly(const codegen::MachineCode& code) const = 0;
 
 private:
   // A context a kernel: cheap, and nothing is shared between threads.
   StatusOr<codegen::MachineCode> machineCode(const codegen::KernelSpec& spec) {
     mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
     CORTIQ_ASSIGN_OR_RETURN(mlir::OwningOpRef<vec::KernelOp> kernel, build(context, spec));
-    return codegen::emit_x86(*kernel, features_);
+    return select(*kernel);
   }
 
   StatusOr<mlir::OwningOpRef<vec::KernelOp>> build(mlir::MLIRContext& context, const codegen::KernelSpec& spec) {
     context.loadDialect<vec::VecDialect>();
-    CORTIQ_ASSIGN_OR_RETURN(mlir::OwningOpRef<vec::KernelOp> kernel,
-                            codegen::build_kernel(context, spec,
-                                                  {.lanes = features_.max_vector_bits() / 32,
-                                                   .dot4 = features_.avx_vnni || features_.avx512_vnni,
-                                                   .byte_tables = features_.avx512_vbmi,
-                                                   .tiles = features_.amx}));
+    CORTIQ_ASSIGN_OR_RETURN(mlir::OwningOpRef<vec::KernelOp> kernel, codegen::build_kernel(context, spec, unit_));
     mlir::IRRewriter rewriter(&context);
     mlir::DominanceInfo dominance(*kernel);
     mlir::eliminateCommonSubExpressions(rewriter, dominance, *kernel);
@@ -64,12 +65,44 @@ private:
     return kernel;
   }
 
+  codegen::VectorUnit unit_;
+};
+
+class X86Emitter final : public MachineEmitter {
+public:
+  explicit X86Emitter(const codegen::X86Features& features)
+      : MachineEmitter(codegen::vector_unit(features)), features_(features) {}
+  uint32_t machine() const override { return kMachineX86_64; }
+
+private:
+  StatusOr<codegen::MachineCode> select(vec::KernelOp kernel) const override {
+    return codegen::emit_x86(kernel, features_);
+  }
+  std::string assembly(const codegen::MachineCode& code) const override { return codegen::print_asm(code); }
+
   codegen::X86Features features_;
+};
+
+class Aarch64Emitter final : public MachineEmitter {
+public:
+  explicit Aarch64Emitter(const codegen::Aarch64Features& features)
+      : MachineEmitter(codegen::vector_unit(features)), features_(features) {}
+  uint32_t machine() const override { return kMachineAArch64; }
+
+private:
+  StatusOr<codegen::MachineCode> select(vec::KernelOp kernel) const override {
+    return codegen::emit_aarch64(kernel, features_);
+  }
+  std::string assembly(const codegen::MachineCode& code) const override { return codegen::print_aarch64_asm(code); }
+
+  codegen::Aarch64Features features_;
 };
 
 } // namespace
 
 StatusOr<std::unique_ptr<KernelEmitter>> makeKernelEmitter(std::string_view target) {
+  if (const auto arm = codegen::aarch64_target(target); arm.ok())
+    return std::unique_ptr<KernelEmitter>(std::make_unique<Aarch64Emitter>(*arm));
   CORTIQ_ASSIGN_OR_RETURN(codegen::X86Features features, codegen::x86_target(target));
   return std::unique_ptr<KernelEmitter>(std::make_unique<X86Emitter>(features));
 }
