@@ -82,7 +82,9 @@ struct OpSelectors {
     const unsigned bytes =
         static_cast<unsigned>(load.getLanes().value_or(load.getType().getNumElements())) * lane_bytes;
     if (bytes * 8 == bits) {
-      s.regs_[load] = s.add({.rules = s.row(bits < 128 ? "load8" : "load"),
+      s.regs_[load] = s.add({.rules = s.row(bits == 32   ? "load4"
+                                            : bits < 128 ? "load8"
+                                                         : "load"),
                              .bits = std::max(128u, bits),
                              .def = s.new_vector(load),
                              .mem = s.memory(load.getPtr(), offset)});

@@ -12,10 +12,10 @@ def Vec_PtrType : TypeDef<Vec_Dialect, "Ptr"> {
     accepts any address.}];
 }
 
-/// A 1-D vector of 64 to 512 bits of the lane types in `lanes`.
+/// A 1-D vector of 32 to 512 bits of the lane types in `lanes`.
 class Vec_VectorOf<list<Type> lanes, string what>
     : Type<And<[VectorOfRankAndType<[1], lanes>.predicate, CPred<"::cortiq::vec::isRegisterVector($_self)">]>,
-           "vector of 64, 128, 256 or 512 bits of " # what # " lanes", "::mlir::VectorType">;
+           "vector of 32, 64, 128, 256 or 512 bits of " # what # " lanes", "::mlir::VectorType">;
 
 def Vec_AnyVector : Vec_VectorOf<[I8, I16, I32, F16, BF16, F32], "i8, i16, i32, f16, bf16 or f32">;
 def Vec_IntVector : Vec_VectorOf<[I8, I16, I32], "i8, i16 or i32">;

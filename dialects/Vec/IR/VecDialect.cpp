@@ -35,7 +35,7 @@ bool cortiq::vec::isRegisterVector(mlir::Type type) {
   if (!vector || vector.getRank() != 1 || vector.isScalable() || !vector.getElementType().isIntOrFloat())
     return false;
   const int64_t bits = vector.getNumElements() * vector.getElementTypeBitWidth();
-  return bits == 64 || bits == 128 || bits == 256 || bits == 512;
+  return bits == 32 || bits == 64 || bits == 128 || bits == 256 || bits == 512;
 }
 
 unsigned cortiq::vec::getVectorBits(mlir::Type type) {

@@ -15,7 +15,7 @@
 
 namespace cortiq::vec {
 
-/// True for vectors that one register can hold: 1-D, 64, 128, 256 or 512 bits, no scalable lanes.
+/// True for vectors that one register can hold: 1-D, 32, 64, 128, 256 or 512 bits, no scalable lanes.
 bool isRegisterVector(mlir::Type type);
 
 /// Bits of a register vector.

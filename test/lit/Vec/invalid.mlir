@@ -19,7 +19,7 @@ vec.kernel @no_lanes(%args: !vec.ptr) {
 
 vec.kernel @odd_width(%args: !vec.ptr) {
   %p = vec.load_ptr %args[0]
-  // expected-error @+1 {{vector of 64, 128, 256 or 512 bits}}
+  // expected-error @+1 {{vector of 32, 64, 128, 256 or 512 bits}}
   %v = vec.load %p[0] : vector<3xf32>
 }
 
@@ -27,7 +27,7 @@ vec.kernel @odd_width(%args: !vec.ptr) {
 
 vec.kernel @odd_lane(%args: !vec.ptr) {
   %p = vec.load_ptr %args[0]
-  // expected-error @+1 {{vector of 64, 128, 256 or 512 bits}}
+  // expected-error @+1 {{vector of 32, 64, 128, 256 or 512 bits}}
   %v = vec.load %p[0] : vector<4xi64>
 }
 
@@ -95,7 +95,7 @@ vec.kernel @shift(%args: !vec.ptr) {
 vec.kernel @byte_shift(%args: !vec.ptr) {
   %p = vec.load_ptr %args[0]
   %v = vec.load %p[0] : vector<32xi8>
-  // expected-error @+1 {{must be vector of 64, 128, 256 or 512 bits of i16 or i32 lanes}}
+  // expected-error @+1 {{must be vector of 32, 64, 128, 256 or 512 bits of i16 or i32 lanes}}
   %w = vec.shr_u %v, 4 : vector<32xi8>
 }
 
