@@ -115,9 +115,6 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   ArtifactContents contents;
   const ModuleOp first = programs.front().module;
   contents.machine = programs.front().emitter->machine();
-  for (const TargetProgram& program : programs)
-    if (program.emitter->machine() != contents.machine)
-      return unsupported("one artifact holds code for one machine: compile targets of x86-64 and of Arm into two");
   CORTIQ_ASSIGN_OR_RETURN(contents.manifest, buildManifest(first, facts));
   for (const TargetProgram& program : programs) {
     CORTIQ_ASSIGN_OR_RETURN(std::vector<KernelCode> kernels,
