@@ -1,6 +1,7 @@
 #include "codegen/aarch64/aarch64.h"
 
 #include "codegen/aarch64/emitter.h"
+#include "codegen/aarch64/reload.h"
 #include "codegen/aarch64/selector.h"
 #include "codegen/machine/spill.h"
 
@@ -25,7 +26,9 @@ StatusOr<MachineCode> emit_as_ordered(vec::KernelOp kernel, const Aarch64Feature
 
 StatusOr<MachineCode> emit_aarch64(vec::KernelOp kernel, const Aarch64Features& features,
                                    const Aarch64Options& options) {
-  StatusOr<MachineCode> code = emit_as_ordered(kernel, features, options);
+  mlir::OwningOpRef<vec::KernelOp> own = llvm::cast<vec::KernelOp>(kernel->clone());
+  aarch64::reload_far_uses(*own);
+  StatusOr<MachineCode> code = emit_as_ordered(*own, features, options);
   if (!code.ok())
     return code.status().with_prefix("kernel " + kernel.getSymName().str());
   return code;

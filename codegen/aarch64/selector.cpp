@@ -10,8 +10,37 @@ Status Selector::run() {
   add({.rules = named_row("entry"), .def = args});
   regs_[kernel_.getBlock().getArgument(0)] = args;
   CORTIQ_RETURN_IF_ERROR(select_block(kernel_.getBlock()));
+  drop_unused();
   place_constants();
   return {};
+}
+
+/// An op that became part of its user's instruction may have one of its own that nobody reads.
+void Selector::drop_unused() {
+  std::vector<uint32_t> readers(function_.vregs.size());
+  const auto count = [&](const Instruction& instruction, int by) {
+    const auto note = [&](VReg reg) {
+      if (reg != kNoReg)
+        readers[reg] += static_cast<uint32_t>(by);
+    };
+    for (VReg use : instruction.uses)
+      note(use);
+    note(instruction.mem.base);
+    for (const auto& [to, from] : instruction.moves)
+      note(from);
+  };
+  for (const Instruction& instruction : function_.code)
+    count(instruction, 1);
+  // Backwards, so that what only a dropped one reads is dropped too.
+  std::vector<Instruction> kept;
+  for (size_t i = function_.code.size(); i-- > 0;) {
+    Instruction& instruction = function_.code[i];
+    if (instruction.kind == InstructionKind::kOp && instruction.def != kNoReg && readers[instruction.def] == 0)
+      count(instruction, -1);
+    else
+      kept.push_back(std::move(instruction));
+  }
+  function_.code.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
 }
 
 VReg Selector::add(const Built& built) {

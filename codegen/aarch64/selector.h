@@ -103,6 +103,7 @@ private:
   void define_carried(vec::LoopOp loop, uint32_t id, std::vector<VReg>& carried);
   VReg yielded(mlir::Value value);
 
+  void drop_unused();
   void place_constants();
   void load_constant(VReg def, int32_t number);
   Status select_op(mlir::Operation& op);
