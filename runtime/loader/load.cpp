@@ -460,7 +460,8 @@ StatusOr<TargetChoice> take_target(const LoadedArtifact& artifact, const Artifac
     return choice;
   const flatbuffers::String* source = artifact.manifest->source_name();
   return unsupported(choice.status().message() + "; compile it for this machine: cortiq-compile " +
-                     quote(source ? source->str() : "MODEL") + " --target " + std::string(best_target(read_cpu_state())) + " -o OUT.cqa");
+                     quote(source ? source->str() : "MODEL") + " --target " +
+                     std::string(best_target(read_cpu_state())) + " -o OUT.cqa");
 }
 
 Status load_into(LoadedArtifact& artifact, const std::string& path, const ArtifactLoadOptions& options) {
