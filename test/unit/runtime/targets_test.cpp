@@ -22,7 +22,6 @@ using ::testing::Not;
 /// A machine with everything that the feature table knows.
 TargetMachine full_machine() {
   TargetMachine out;
-  out.cpu.x86 = true;
   for (uint32_t CpuState::* word : {&CpuState::leaf1_ecx, &CpuState::leaf7_ebx, &CpuState::leaf7_ecx,
                                     &CpuState::leaf7_edx, &CpuState::leaf7_1_eax, &CpuState::leaf7_1_edx})
     out.cpu.*word = ~0u;
