@@ -4,7 +4,9 @@
  * code; cortiq_last_error() then has one sentence for people. Nothing throws, nothing writes to the standard streams.
  *
  * Threads: a cortiq_model may be used from any number of threads at once. A cortiq_session is used by one thread at a
- * time, with two exceptions that may be called while it works: cortiq_session_cancel() and cortiq_session_select().
+ * time, with two exceptions that may be called while it works, from its callback too: cortiq_session_cancel() and
+ * cortiq_session_select(). A callback may also ask for cortiq_session_position(). What else would change a session at
+ * work fails with CORTIQ_INVALID; cortiq_session_free() cannot fail, and has to wait until the work is done.
  *
  * Stability: names, meanings and layouts here do not change within one major version. Structures begin with their own
  * size, so that later versions can append fields: initialise them with their macro, and set what differs.

@@ -71,11 +71,15 @@ cortiq_status cortiq_model_describe(const cortiq_model* model, cortiq_model_info
 }
 
 const char* cortiq_model_skill(const cortiq_model* model, uint64_t index) {
+  if (!model)
+    return nullptr;
   const auto& skills = model->model->overlay().skills;
   return index < skills.size() ? skills[index].id.c_str() : nullptr;
 }
 
 const char* cortiq_model_mask(const cortiq_model* model, uint64_t index) {
+  if (!model)
+    return nullptr;
   const auto& masks = model->model->overlay().masks;
   return index < masks.size() ? masks[index].name.c_str() : nullptr;
 }

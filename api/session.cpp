@@ -15,19 +15,49 @@ using cortiq::StatusOr;
 using namespace cortiq::api;
 namespace runtime = cortiq::runtime;
 
-/// Marks a session as working: a cancellation counts from here, and one of before is forgotten.
+/// One use of a session. There is one at a time: another thread, or a callback, would change what a step reads. A
+/// cancellation counts from here, and one of before is forgotten.
 class Work {
 public:
-  explicit Work(cortiq_session& session) : session_(session) {
-    session.cancelled = false;
-    session.busy = true;
+  explicit Work(cortiq_session& session) : session_(session), mine_(!session.busy.exchange(true)) {
+    if (mine_)
+      session_.cancelled = false;
   }
-  ~Work() { session_.busy = false; }
+  ~Work() {
+    if (mine_)
+      session_.busy = false;
+  }
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
 
+  Status begun() const {
+    return mine_ ? Status()
+                 : cortiq::invalid("the session is at work already, for another thread or the caller of this callback");
+  }
+
 private:
   cortiq_session& session_;
+  const bool mine_;
+};
+
+/// Takes a session back to the tokens it had, unless what ran was kept.
+class Undo {
+public:
+  explicit Undo(cortiq_session& session) : session_(session), position_(session.session->position()) {}
+  ~Undo() {
+    if (armed_) {
+      session_.session->rewind(position_);
+      session_.held.resize(position_);
+    }
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  void keep() { armed_ = false; }
+
+private:
+  cortiq_session& session_;
+  const uint64_t position_;
+  bool armed_ = true;
 };
 
 Status needs(const char* function) {
@@ -110,13 +140,15 @@ void cortiq_session_free(cortiq_session* session) {
 }
 
 uint64_t cortiq_session_position(const cortiq_session* session) {
-  return session->session->position();
+  return session ? session->session->position() : 0;
 }
 
 cortiq_status cortiq_session_rewind(cortiq_session* session, uint64_t position) {
   return guarded([&]() -> Status {
     if (!session)
       return needs("cortiq_session_rewind()");
+    const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
     if (position > session->session->position())
       return cortiq::invalid("the session holds " + std::to_string(session->session->position()) +
                              " tokens and cannot go back to " + std::to_string(position));
@@ -129,6 +161,8 @@ cortiq_status cortiq_session_keep(cortiq_session* session, const uint32_t* ids, 
   return guarded([&]() -> Status {
     if (!session || (!ids && id_count != 0))
       return needs("cortiq_session_keep()");
+    const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
     const auto difference = std::mismatch(session->held.begin(), session->held.end(), ids, ids + id_count);
     const auto same = static_cast<size_t>(difference.first - session->held.begin());
     const size_t keep = std::min(same, id_count - std::min<size_t>(1, id_count));
@@ -145,8 +179,11 @@ cortiq_status cortiq_session_run(cortiq_session* session, const uint32_t* ids, s
     if (!session || !ids)
       return needs("cortiq_session_run()");
     const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
+    Undo undo(*session);
     CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> out, session->session->forward({ids, id_count}, all != 0));
     session->held.insert(session->held.end(), ids, ids + id_count);
+    undo.keep();
     if (logits)
       *logits = out.data();
     if (rows)
@@ -185,6 +222,8 @@ cortiq_status cortiq_session_generate(cortiq_session* session, const uint32_t* i
     if (!session || (!ids && id_count != 0))
       return finish(needs("cortiq_session_generate()"));
     const cortiq_generate_options how = options_or<cortiq_generate_options>(options, CORTIQ_GENERATE_OPTIONS);
+    if (!how.stop_ids && how.stop_id_count != 0)
+      return finish(cortiq::invalid("stop_ids is null, and stop_id_count is not 0"));
     const runtime::sampling::SamplingOptions sampling = sampling_of(how);
     if (const Status valid = sampling.validate(); !valid.ok())
       return finish(valid);
@@ -192,6 +231,9 @@ cortiq_status cortiq_session_generate(cortiq_session* session, const uint32_t* i
       return finish(valid);
 
     const Work work(*session);
+    if (const Status begun = work.begun(); !begun.ok())
+      return finish(begun);
+    Undo undo(*session);
     bool by_callback = false;
     std::optional<runtime::text::StreamDecoder> decoder;
     runtime::GenerateOptions generate;
@@ -222,16 +264,14 @@ cortiq_status cortiq_session_generate(cortiq_session* session, const uint32_t* i
     runtime::sampling::Sampler sampler =
         runtime::model_sampler(sampling, *session->session, session->model->info().token_count, suppressed);
     sampler.observe(session->held);
-    const uint64_t before = session->session->position();
     const StatusOr<runtime::Generated> generated =
         runtime::generate(*session->session, sampler, {ids, id_count}, generate, sink);
-    if (!generated.ok()) {
-      forget_after(*session, before);
+    if (!generated.ok())
       return finish(generated.status());
-    }
     session->held.insert(session->held.end(), ids, ids + id_count);
     session->held.insert(session->held.end(), generated->tokens.begin(), generated->tokens.end());
     session->held.resize(session->session->position());
+    undo.keep();
     if (decoder && !by_callback) {
       const StatusOr<std::string> rest = decoder->flush();
       if (!rest.ok())

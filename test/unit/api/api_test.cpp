@@ -185,6 +185,64 @@ TEST_F(ApiTest, ACallbackEndsTheGeneration) {
   EXPECT_EQ(cortiq_session_position(s), kPrompt.size() + 2);
 }
 
+TEST_F(ApiTest, ACallbackMayLookAndCancelButNotChangeTheSession) {
+  const std::vector<uint32_t> whole = generate(session(), kPrompt, 8);
+  struct Seen {
+    cortiq_session* session;
+    std::vector<uint32_t> ids;
+    bool refused = true;
+  } seen{session(), {}};
+  const auto meddle = [](void* user, uint32_t id, const char*, size_t) {
+    auto& [s, ids, refused] = *static_cast<Seen*>(user);
+    ids.push_back(id);
+    size_t kept = 0;
+    refused = refused && cortiq_session_run(s, kPrompt.data(), 2, 0, nullptr, nullptr) == CORTIQ_INVALID &&
+              cortiq_session_generate(s, kPrompt.data(), 2, nullptr, nullptr, nullptr, nullptr) == CORTIQ_INVALID &&
+              std::strstr(cortiq_last_error(), "at work") && cortiq_session_rewind(s, 0) == CORTIQ_INVALID &&
+              cortiq_session_keep(s, kPrompt.data(), 1, &kept) == CORTIQ_INVALID &&
+              cortiq_session_select(s, nullptr, nullptr) == CORTIQ_OK &&
+              cortiq_session_position(s) == kPrompt.size() + ids.size() - 1;
+    if (ids.size() == 6)
+      cortiq_session_cancel(s);
+    return 0;
+  };
+  const cortiq_generate_options options = greedy(8);
+  EXPECT_EQ(cortiq_session_generate(seen.session, kPrompt.data(), kPrompt.size(), &options, meddle, &seen, nullptr),
+            CORTIQ_CANCELLED);
+  EXPECT_TRUE(seen.refused);
+  EXPECT_EQ(seen.ids, std::vector<uint32_t>(whole.begin(), whole.begin() + 6));
+  // What it holds goes on as if nothing had been tried.
+  const std::vector<uint32_t> rest = generate(seen.session, {whole[5]}, 2);
+  EXPECT_EQ(rest, std::vector<uint32_t>(whole.begin() + 6, whole.end()));
+}
+
+TEST_F(ApiTest, NoArgumentAtAllIsAFailure) {
+  cortiq_session* s = session();
+  cortiq_generate_options endless = greedy(4);
+  endless.stop_id_count = 3;
+  EXPECT_EQ(cortiq_session_generate(s, kPrompt.data(), 1, &endless, nullptr, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("stop_ids"));
+  EXPECT_EQ(cortiq_session_position(nullptr), 0u);
+  EXPECT_EQ(cortiq_model_skill(nullptr, 0), nullptr);
+  EXPECT_EQ(cortiq_model_mask(nullptr, 0), nullptr);
+  EXPECT_EQ(cortiq_model_describe(nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_encode(nullptr, nullptr, 0, 0, nullptr, 0, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_create(nullptr, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_run(nullptr, nullptr, 0, 0, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_keep(nullptr, nullptr, 0, nullptr), CORTIQ_INVALID);
+  cortiq_session_cancel(nullptr);
+  cortiq_session_free(nullptr);
+  cortiq_model_free(nullptr);
+  // Structures that say nothing of themselves are the defaults, and get nothing.
+  cortiq_generate_options none = {};
+  cortiq_result nothing = {};
+  none.max_tokens = 4;
+  EXPECT_EQ(cortiq_session_generate(
+                s, kPrompt.data(), 1, &none, [](void*, uint32_t, const char*, size_t) { return 1; }, nullptr, &nothing),
+            CORTIQ_OK);
+  EXPECT_EQ(nothing.tokens, 0u);
+}
+
 TEST_F(ApiTest, IsCancelledFromAnotherThread) {
   cortiq_session* s = session();
   cortiq_session_cancel(s); // nothing to cancel: the next generation is not affected
