@@ -235,6 +235,49 @@ def check_leaving(tally, args, artifact, run):
         says(tally, "SIGTERM lets an answer end", (b'"completion_tokens":2000' in answer, server.process.wait(60)), (True, 0))
 
 
+def check_connections(tally, args, artifact):
+    """What is sent behind a request, or never, harms neither memory nor the connection nor the end of the server."""
+    with Server(args, artifact, "--max-body", "64K", "--drain", "0", key=KEY) as server:
+        def ask(connection, path, headers, body=None):
+            connection.request("POST", path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+
+        key = {"Authorization": "Bearer " + KEY}
+        before = server.metrics()["cortiq_resident_bytes"]
+        for path, sort, status in (("/v1/completions", {}, 413), ("/nothing", {}, 413), ("/v1/completions", {"Content-Type": "multipart/form-data; boundary=x"}, 415)):
+            connection = server.connect()
+            says(tally, f"64 MB in pieces to {path} are refused {sort}", ask(connection, path, {**key, **sort}, iter([bytes(1 << 20)] * 64))[0], status)
+            says(tally, "and the connection serves on", ask(connection, "/v1/completions", key, iter([b'{"prompt": "a", "max_tokens": 1}']))[0], 200)
+            connection.close()
+        grown = server.metrics()["cortiq_resident_bytes"] - before
+        tally.check("and nothing of them is kept", "" if grown < 32 << 20 else f"{grown} bytes more in memory")
+        connection = server.connect()
+        says(tally, "without its key a request is refused", ask(connection, "/v1/completions", {}, '{"prompt": "a"}')[0], 401)
+        says(tally, "and its body is not the next request", ask(connection, "/v1/completions", key, '{"prompt": "a", "max_tokens": 1}')[0], 200)
+        connection.close()
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.settimeout(10)
+            says(tally, "a request of no length is refused", connection.recv(12)[-3:], b"411")
+
+        drip = socket.create_connection(("127.0.0.1", server.port))
+        drip.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        server.process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + 15
+        try:
+            while server.process.poll() is None and time.monotonic() < until:
+                drip.sendall(b" ")
+                time.sleep(0.2)
+        except OSError:
+            pass
+        drip.close()
+        try:
+            says(tally, "a client that never ends its request keeps no server", server.process.wait(5), 0)
+        except subprocess.TimeoutExpired:
+            tally.check("a client that never ends its request keeps no server", "it did")
+
+
 def check_keys(tally, args, artifact):
     with Server(args, artifact, "--max-body", "64K", "--log", "json", key=KEY) as server:
         says(tally, "with its key a client is let in", server.call("GET", "/v1/models")[0], 200)
@@ -339,6 +382,7 @@ def main():
         subprocess.run([os.path.join(args.bin, "cortiq-compile"), model, "-o", scratch.path("long.cqa"), "--max-context", "32768"], check=True,
                        stdin=subprocess.DEVNULL)
         check_leaving(tally, args, scratch.path("long.cqa"), run)
+        check_connections(tally, args, artifact)
         check_keys(tally, args, artifact)
     return tally.finish()
 

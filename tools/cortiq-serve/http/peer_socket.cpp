@@ -12,6 +12,15 @@
 namespace cortiq::serve {
 namespace {
 
+/// Calls `see` with each descriptor of this process until it returns true.
+template <class See>
+void each_descriptor(See see) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
+  while (const dirent* entry = folder ? readdir(folder.get()) : nullptr)
+    if (entry->d_name[0] != '.' && see(std::atoi(entry->d_name)))
+      return;
+}
+
 bool is_peer(int socket, const std::string& address, int port) {
   sockaddr_storage peer = {};
   socklen_t size = sizeof peer;
@@ -32,14 +41,12 @@ bool is_peer(int socket, const std::string& address, int port) {
 } // namespace
 
 PeerSocket::PeerSocket(const std::string& address, int port) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
-  while (const dirent* entry = folder ? readdir(folder.get()) : nullptr) {
-    const int socket = std::atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && is_peer(socket, address, port)) {
-      socket_ = socket;
-      return;
-    }
-  }
+  each_descriptor([&](int socket) {
+    if (!is_peer(socket, address, port))
+      return false;
+    socket_ = socket;
+    return true;
+  });
 }
 
 bool PeerSocket::closed() const {
@@ -47,6 +54,17 @@ bool PeerSocket::closed() const {
     return false;
   pollfd state = {socket_, POLLRDHUP, 0};
   return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+void shut_connections() {
+  each_descriptor([](int socket) {
+    sockaddr_storage peer = {};
+    socklen_t size = sizeof peer;
+    if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) == 0 &&
+        (peer.ss_family == AF_INET || peer.ss_family == AF_INET6))
+      shutdown(socket, SHUT_RDWR);
+    return false;
+  });
 }
 
 } // namespace cortiq::serve

@@ -1,6 +1,7 @@
 #pragma once
 
-// Whether the client of a request is still there, asked while nothing is written to it.
+// Connections as the system sees them: whether the client of a request is still there while nothing is written to it,
+// and their end.
 
 #include <cstdint>
 #include <string>
@@ -18,5 +19,8 @@ public:
 private:
   int socket_ = -1;
 };
+
+/// Ends every connection of this process over TCP: who reads or writes one finds it closed.
+void shut_connections();
 
 } // namespace cortiq::serve

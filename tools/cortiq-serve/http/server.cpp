@@ -1,10 +1,13 @@
 #include "tools/cortiq-serve/http/server.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <ctime>
 #include <httplib.h>
 #include <sodium.h>
+#include <thread>
 
 #include "tools/cortiq-serve/http/chat_page.h"
 #include "tools/cortiq-serve/http/metrics.h"
@@ -18,6 +21,9 @@ using namespace std::chrono_literals;
 
 /// How often a waiting connection looks whether its client is still there.
 constexpr auto kLook = 50ms;
+/// For answers that were made when the time to drain was up.
+constexpr auto kLastWords = 1s;
+constexpr const char* kAnyPath = R"([\s\S]*)"; // a line break is no `.`
 constexpr const char* kJsonType = "application/json";
 
 void answer_error(httplib::Response& response, int status, const char* type, const std::string& message) {
@@ -126,30 +132,90 @@ struct HttpServer::Impl {
         return answer_error(response, 404, "invalid_request_error", found.status().message());
       response.set_content(dump(describe(name)), kJsonType);
     });
-    http.Post("/v1/chat/completions",
-              [this](const auto& request, auto& response) { complete(request, response, parse_chat); });
-    http.Post("/v1/completions",
-              [this](const auto& request, auto& response) { complete(request, response, parse_completion); });
+    // Whatever has a body comes here, so that none is read without a bound: the library bounds only announced lengths.
+    const auto take = [this](const auto& request, auto& response, const auto& reader) {
+      post(request, response, reader);
+    };
+    http.Post(kAnyPath, take);
+    http.Put(kAnyPath, take);
+    http.Patch(kAnyPath, take);
+    http.Delete(kAnyPath, take);
+  }
+
+  void post(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader) {
+    std::string body;
+    if (!read_body(request, response, reader, body))
+      return;
+    if (!has_key(request))
+      return refuse_key(response);
+    if (request.method == "POST" && request.path == "/v1/chat/completions")
+      return complete(body, request, response, parse_chat);
+    if (request.method == "POST" && request.path == "/v1/completions")
+      return complete(body, request, response, parse_completion);
+    response.status = 404; // the error handler says what
+  }
+
+  /// False: `response` says what is wrong. A body that is too large is read to its end, but not kept: what comes behind
+  /// it on the connection is the next request.
+  bool read_body(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader,
+                 std::string& body) const {
+    if (request.is_multipart_form_data()) {
+      reader([](const auto&) { return true; }, [](const char*, size_t) { return true; });
+      answer_error(response, 415, "invalid_request_error", "the request has to be JSON");
+      return false;
+    }
+    bool large = false;
+    const bool whole = reader([&](const char* data, size_t size) {
+      large = large || size > options.max_body - body.size();
+      if (!large)
+        body.append(data, size);
+      return true;
+    });
+    if (whole && !large)
+      return true;
+    response.status = large ? 413 : response.status < 400 ? 400 : response.status;
+    return false;
   }
 
   Json describe(const std::string& name) const {
     return {{"id", name}, {"object", "model"}, {"created", model.created}, {"owned_by", "cortiq"}};
   }
 
-  /// Asks for the key, where there is one, before anything is read.
-  httplib::Server::HandlerResponse admit(const httplib::Request& request, httplib::Response& response) const {
-    if (options.api_key.empty() || request.path == "/" || request.path == "/healthz")
-      return httplib::Server::HandlerResponse::Unhandled;
+  bool has_key(const httplib::Request& request) const {
+    if (options.api_key.empty())
+      return true;
     const std::string given = request.get_header_value("Authorization"), wanted = "Bearer " + options.api_key;
-    if (given.size() == wanted.size() && sodium_memcmp(given.data(), wanted.data(), wanted.size()) == 0)
-      return httplib::Server::HandlerResponse::Unhandled;
-    answer_error(response, 401, "authentication_error", "the API key is missing or wrong");
-    return httplib::Server::HandlerResponse::Handled;
+    return given.size() == wanted.size() && sodium_memcmp(given.data(), wanted.data(), wanted.size()) == 0;
   }
 
-  void complete(const httplib::Request& request, httplib::Response& response,
+  static void refuse_key(httplib::Response& response) {
+    answer_error(response, 401, "authentication_error", "the API key is missing or wrong");
+  }
+
+  /// What is decided by a request's head. Requests with a body are asked for the key once it is read, or it would be
+  /// taken for the connection's next request.
+  httplib::Server::HandlerResponse admit(const httplib::Request& request, httplib::Response& response) const {
+    using enum httplib::Server::HandlerResponse;
+    const std::string& method = request.method;
+    if (method == "POST" || method == "PUT" || method == "PATCH" || method == "DELETE") {
+      if (request.has_header("Content-Length") || request.has_header("Transfer-Encoding"))
+        return Unhandled;
+      answer_error(response, 411, "invalid_request_error", "the request does not say how long it is");
+      return Handled;
+    }
+    if (method == "PRI") { // the library would read a body without a bound
+      answer_error(response, 400, "invalid_request_error", "the request cannot be served");
+      return Handled;
+    }
+    if (request.path == "/" || request.path == "/healthz" || has_key(request))
+      return Unhandled;
+    refuse_key(response);
+    return Handled;
+  }
+
+  void complete(const std::string& text, const httplib::Request& request, httplib::Response& response,
                 StatusOr<Ask> (*parse)(const Json&, const ServedModel&)) {
-    const StatusOr<Json> body = parse_body(request.body);
+    const StatusOr<Json> body = parse_body(text);
     if (!body.ok())
       return answer_error(response, 400, "invalid_request_error", body.status().message());
     if (const auto name = body->find("model"); name != body->end() && name->is_string())
@@ -226,6 +292,7 @@ struct HttpServer::Impl {
   Scheduler& scheduler;
   const HttpOptions options;
   httplib::Server http;
+  std::atomic<bool> ended = false; ///< serve() is over
 };
 
 HttpServer::HttpServer(const ServedModel& model, Scheduler& scheduler, const HttpOptions& options)
@@ -245,14 +312,27 @@ StatusOr<int> HttpServer::bind() {
 }
 
 Status HttpServer::serve() {
-  if (!impl_->http.listen_after_bind())
+  const bool served = impl_->http.listen_after_bind();
+  impl_->ended = true;
+  if (!served)
     return io_error("the server's socket failed");
   return {};
 }
 
 void HttpServer::stop() {
-  impl_->scheduler.drain(Job::Clock::now() + impl_->options.drain);
+  const auto until = Job::Clock::now() + impl_->options.drain;
+  impl_->scheduler.drain(until);
+  // The library does not hear of an end before it has begun.
+  while (!impl_->http.is_running() && !impl_->ended)
+    std::this_thread::sleep_for(1ms);
   impl_->http.stop();
+  // Answers on their way get there; who sends or reads no further must not keep the server from ending.
+  const auto patience = std::max(until, Job::Clock::now() + kLastWords);
+  while (!impl_->ended) {
+    std::this_thread::sleep_for(10ms);
+    if (Job::Clock::now() >= patience)
+      shut_connections();
+  }
 }
 
 } // namespace cortiq::serve
