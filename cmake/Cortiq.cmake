@@ -18,6 +18,8 @@ function(cortiq_tool name)
   add_executable(${name} ${ARG_SOURCES})
   cortiq_target_defaults(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  # MLIR's library lies in a folder of its own; an installed program finds it where it was built with it.
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
 endfunction()
 

@@ -1,0 +1,26 @@
+# `cpack -G DEB` and `cpack -G TGZ` in the build folder: one package of what runs artifacts (cortiq), one of what makes them
+# (cortiq-compiler).
+set(CPACK_PACKAGE_NAME cortiq)
+set(CPACK_PACKAGE_VENDOR cortiq)
+set(CPACK_PACKAGE_CONTACT "the cortiq developers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Runs quantized language models, compiled for this machine")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL runtime)
+if(CORTIQ_BUILD_COMPILER)
+  list(APPEND CPACK_COMPONENTS_ALL compiler)
+endif()
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_ARCHIVE_THREADS 0)
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # which libraries, and how old they may be, is read from the programs
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME cortiq)
+set(CPACK_DEBIAN_RUNTIME_DESCRIPTION "Runs quantized language models, compiled for this machine: programs, library, headers")
+set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME cortiq-compiler)
+set(CPACK_DEBIAN_COMPILER_DESCRIPTION "Compiles, converts and inspects quantized language models for cortiq")
+set(CPACK_DEBIAN_COMPILER_PACKAGE_RECOMMENDS cortiq)
+include(CPack)
