@@ -19,6 +19,7 @@ constexpr auto kPolling = std::chrono::milliseconds(20);
 constexpr uint64_t kWaitNanoseconds = 1'000'000'000;
 constexpr unsigned kWaits = 120; // a device that does not answer for so many of them is given up
 constexpr uint64_t kResultWords = 4096;
+constexpr uint64_t kMostCacheBytes = uint64_t{1} << 30;
 
 /// Steps of so many tokens share their commands; what is too much of them returns at once.
 uint64_t bucket_of(uint64_t count, uint64_t most) {
@@ -65,17 +66,25 @@ Status VulkanSession::reserve(uint64_t positions) {
                        " binds at most " + std::to_string(range) + "; compile with a smaller --max-batch");
   CORTIQ_ASSIGN_OR_RETURN(arena_, Buffer::make(device_, program_.arena_floats() * 4, Place::kDevice, "work space"));
   const uint64_t alignment = std::max<uint64_t>(256, device_->limits().minStorageBufferOffsetAlignment);
-  uint64_t cache = 0;
+  const uint64_t most = std::min(kMostCacheBytes, device_->largest_allocation());
+  std::vector<uint64_t> cache_bytes;
   for (uint32_t layer = 0; layer < resolved.kv_layers.size(); ++layer) {
     const uint64_t bytes = resolved.kv_layers[layer].capacity(positions) * model_->position_bytes(layer);
     if (bytes > range)
       return unsupported("a layer's cache of " + std::to_string(positions) + " positions has " + std::to_string(bytes) +
                          " bytes, " + device_->info().name + " binds at most " + std::to_string(range) +
                          "; use a smaller --max-context");
-    layers_.push_back({cache, bytes});
-    cache += (bytes + alignment - 1) / alignment * alignment;
+    // Few allocations, each within what the device allows at once.
+    if (cache_bytes.empty() || (cache_bytes.back() != 0 && cache_bytes.back() + bytes > most))
+      cache_bytes.push_back(0);
+    layers_.push_back({cache_bytes.size() - 1, cache_bytes.back(), bytes});
+    cache_bytes.back() += (bytes + alignment - 1) / alignment * alignment;
   }
-  CORTIQ_ASSIGN_OR_RETURN(cache_, Buffer::make(device_, std::max<uint64_t>(cache, 64), Place::kDevice, "cache"));
+  for (const uint64_t bytes : cache_bytes) {
+    CORTIQ_ASSIGN_OR_RETURN(Buffer cache,
+                            Buffer::make(device_, std::max<uint64_t>(bytes, 64), Place::kDevice, "cache"));
+    caches_.push_back(std::move(cache));
+  }
   uint64_t words = kStepIds + program_.max_batch();
   for (const RopeTableRef& table : resolved.rope_tables) {
     rope_words_.push_back(words);
@@ -162,7 +171,7 @@ Status VulkanSession::make_sets() {
     }
     buffers[kBindArena] = {arena_.handle(), 0, VK_WHOLE_SIZE};
     if (layer != kNoIndex)
-      buffers[kBindCache] = {cache_.handle(), layers_[layer].offset, layers_[layer].bytes};
+      buffers[kBindCache] = {caches_[layers_[layer].buffer].handle(), layers_[layer].offset, layers_[layer].bytes};
     buffers[kBindStep] = {step_.handle(), 0, VK_WHOLE_SIZE};
     buffers[kBindResult] = {result_.handle(), 0, VK_WHOLE_SIZE};
     VkWriteDescriptorSet writes[kShaderBindings];
@@ -492,6 +501,13 @@ Status VulkanSession::step(const StepContext& context, uint64_t count, uint64_t 
   for (uint64_t h = 0; h < head_count; ++h)
     std::memcpy(slot.f32(context.arena, head_first + h), rows + h * logits_stride_, slot.elements * sizeof(float));
   return {};
+}
+
+uint64_t VulkanSession::device_bytes() const {
+  uint64_t bytes = arena_.bytes() + step_.bytes() + result_.bytes();
+  for (const Buffer& cache : caches_)
+    bytes += cache.bytes();
+  return bytes;
 }
 
 uint32_t VulkanSession::picked(uint64_t head) const {

@@ -21,7 +21,7 @@ public:
   bool can_pick() const override { return program_.picks() && program_.picks()->size() != 0; }
   uint32_t picked(uint64_t head) const override;
   GpuCounts counts() const override { return counts_; }
-  uint64_t device_bytes() const override { return arena_.bytes() + cache_.bytes() + step_.bytes() + result_.bytes(); }
+  uint64_t device_bytes() const override;
 
 private:
   /// Steps of the GPU, or stages of the CPU between them.
@@ -44,8 +44,9 @@ private:
     bool ids;               ///< chosen at the end
     auto operator<=>(const Key&) const = default;
   };
+  /// A layer's place in the caches.
   struct Range {
-    uint64_t offset, bytes;
+    uint64_t buffer, offset, bytes;
   };
   /// What stands at the end of commands.
   enum class End { kPlain, kSerial };
@@ -81,7 +82,8 @@ private:
   std::shared_ptr<const VulkanModel> model_;
   std::shared_ptr<Device> device_;
   const artifact::GpuProgram& program_;
-  Buffer arena_, cache_, step_, result_;
+  Buffer arena_, step_, result_;
+  std::vector<Buffer> caches_;
   Buffer mirror_; ///< of the arena, for stages of the CPU
   Buffer logits_;
   std::vector<Range> layers_;
