@@ -58,6 +58,8 @@ GpuPlace GpuBuilder::place(uint32_t slot, uint64_t column) const {
 }
 
 StatusOr<uint32_t> GpuBuilder::module(std::string_view name, std::vector<codegen::SpecValue> constants) {
+  if (single_)
+    constants.push_back({kSpecOneToken, 1});
   std::ranges::sort(constants, {}, &codegen::SpecValue::id);
   std::string key(name);
   for (const codegen::SpecValue& c : constants)

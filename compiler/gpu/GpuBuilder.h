@@ -77,9 +77,9 @@ public:
     const auto found = unfinished_.find(slot);
     return found == unfinished_.end() ? nullptr : &found->second;
   }
-  /// Slots whose rows are in 8 bits where a batch is one token (shaders/common/q8.glsl).
+  /// Slots whose rows are in 8 bits (shaders/common/q8.glsl).
   void setEightBits(uint32_t slot) { eightBits_.insert(slot); }
-  bool eightBits(uint32_t slot) const { return single_ && eightBits_.contains(slot); }
+  bool eightBits(uint32_t slot) const { return eightBits_.contains(slot); }
   /// Floats of scratch a token, of this step.
   GpuPlace scratch(uint64_t elements);
   /// `slot` becomes what `from` holds in natural order, in 8 bits, in a step of its own behind this one.

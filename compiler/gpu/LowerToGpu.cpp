@@ -278,14 +278,15 @@ private:
             if (codecTemplate("matmul_i8", builder_.weight(part->weight)).empty())
               fits[part->input] = false;
           }
-        const artifact::NormOpT* norm = op.AsNormOp();
-        const bool fused = s > 0 && plans_[s - 1].fusion != Fusion::kNone;
         for (const uint32_t slot : plans_[s].writes) {
-          const uint64_t width = program_.buffers[slot]->elements;
-          const artifact::AttentionOpT* attention = op.AsAttentionOp();
-          const bool whole = attention ? program_.kv_layers[attention->layer]->v_dim % 32 == 0 : width % 32 == 0;
-          if (fused ? !whole : !norm)
+          // Products and attention write whole groups, a norm and an activation alone are quantized behind.
+          const bool fused = s > 0 && plans_[s - 1].fusion != Fusion::kNone;
+          if (const artifact::AttentionOpT* attention = op.AsAttentionOp())
+            fits[slot] = fits[slot] && program_.kv_layers[attention->layer]->v_dim % 32 == 0;
+          else if (!op.AsNormOp() && !op.AsGluOp())
             fits[slot] = false;
+          else if (fused)
+            fits[slot] = fits[slot] && program_.buffers[slot]->elements % 32 == 0;
         }
       }
     bool any = false;

@@ -58,6 +58,8 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
   Dispatch d = attentionDispatch(attention, builder);
   d.row.push[kPushVector] = builder.vector(attention.sinks);
+  if (builder.eightBits(attention.out != kAbsent ? attention.out : attention.act_out))
+    d.constants.push_back({kSpecQuantOut, 1});
   CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
   builder.dispatch(std::move(d.row));
   return {};

@@ -21,7 +21,7 @@ struct MatmulShape {
 MatmulShape matmulShape(uint64_t rows, uint64_t cols, bool eightBits) {
   const uint32_t most = std::bit_ceil(static_cast<uint32_t>(std::max<uint64_t>(1, ceilDiv(cols, 32))));
   const uint32_t teamRows = eightBits ? 1 : rows >= 16384 ? 4 : rows >= 8192 ? 2 : 1;
-  return {rows >= 65536 ? 128u : 256u, std::min(32u, most), teamRows};
+  return {rows >= 65536 ? 128u : 256u, eightBits ? 32u : std::min(32u, most), teamRows};
 }
 
 constexpr uint32_t kManyTokens = 4;
@@ -41,6 +41,9 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return {};
 }
 
+// A tile of 64 rows and 32 tokens a workgroup.
+constexpr MatmulShape kTileShape{256, 32, 8};
+constexpr uint32_t kTileTokens = 32;
 // Results in 8 bits are made of whole groups of 32 rows.
 constexpr MatmulShape kQuantShape{256, 32, 4};
 
@@ -76,6 +79,28 @@ Status addNormOut(const artifact::NormOpT& norm, uint64_t groups, GpuBuilder& bu
   return {};
 }
 
+/// What runs where there are several tokens.
+Status addMany(const artifact::WeightT& weight, bool eightBits, GpuBuilder& builder, Constants constants,
+               artifact::GpuDispatchT& d) {
+  const std::string tiles = eightBits ? codecTemplate("matmul_tile_i8", weight) : std::string();
+  uint32_t tokens = kManyTokens;
+  if (!tiles.empty()) {
+    std::erase_if(constants, [](const codegen::SpecValue& c) {
+      return c.id == kSpecLocal || c.id == kSpecLanes || c.id == kSpecTeamRows;
+    });
+    constants.push_back({kSpecLocal, kTileShape.local});
+    constants.push_back({kSpecLanes, kTileShape.lanes});
+    constants.push_back({kSpecTeamRows, kTileShape.teamRows});
+    d.many_groups = kTileShape.groups(weight.rows);
+    tokens = kTileTokens;
+  }
+  constants.push_back({kSpecTokens, tokens});
+  const std::string name = !tiles.empty() ? tiles : codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
+  CORTIQ_ASSIGN_OR_RETURN(d.many_module, builder.module(name, std::move(constants)));
+  d.many_chunk = tokens;
+  return {};
+}
+
 Status lowerPart(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm) {
   const artifact::WeightT& weight = builder.weight(part.weight);
   const bool eightBits = builder.eightBits(part.input);
@@ -106,11 +131,8 @@ Status lowerPart(const artifact::MatmulPartT& part, GpuBuilder& builder, const a
   if (norm)
     CORTIQ_RETURN_IF_ERROR(addNormOut(*norm, d.groups, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, constants));
-  if (!builder.single()) {
-    constants.push_back({kSpecTokens, kManyTokens});
-    CORTIQ_ASSIGN_OR_RETURN(d.many_module, builder.module(name, constants));
-    d.many_chunk = kManyTokens;
-  }
+  if (!builder.single())
+    CORTIQ_RETURN_IF_ERROR(addMany(weight, eightBits, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.weight, builder.matrix(part.weight));
   builder.dispatch(std::move(d));
   return {};

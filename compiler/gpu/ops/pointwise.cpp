@@ -49,12 +49,16 @@ Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GluOpT& glu = *op.AsGluOp();
   const uint64_t elements = builder.elements(glu.up);
   const GpuPlace up = builder.place(glu.up);
-  const GpuPlace out = builder.place(glu.out != kAbsent ? glu.out : glu.act_out);
+  const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out;
+  const bool eightBits = builder.eightBits(result);
+  const GpuPlace out = eightBits ? builder.scratch(elements) : builder.place(result);
   CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "glu", {builder.place(glu.gate), out, elements}, &up,
                                       {{kSpecOutOrder, out.lanes ? 1u : 0u},
                                        {kSpecActivation, static_cast<uint32_t>(glu.activation)},
                                        {kSpecAlpha, bitsOf(glu.alpha)},
                                        {kSpecLimit, bitsOf(glu.limit)}}));
+  if (eightBits)
+    CORTIQ_RETURN_IF_ERROR(builder.quantizeBehind(out, result, elements));
   if (glu.out != kAbsent && glu.act_out != kAbsent)
     return builder.copyBehind(out, builder.place(glu.act_out), elements);
   return {};
