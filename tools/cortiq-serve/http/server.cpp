@@ -7,6 +7,7 @@
 #include <ctime>
 #include <httplib.h>
 #include <sodium.h>
+#include <sys/socket.h>
 #include <thread>
 
 #include "tools/cortiq-serve/http/chat_page.h"
@@ -35,6 +36,12 @@ void answer_error(httplib::Response& response, int status, const char* type, con
 std::string event(const Json& json) {
   return "data: " + dump(json) + "\n\n";
 }
+
+/// The library lets so few connections wait to be accepted that a burst of clients finds some reset.
+class Http : public httplib::Server {
+public:
+  void let_wait(unsigned connections) { ::listen(svr_sock_, static_cast<int>(connections)); }
+};
 
 /// One answer on its way to a client as events. Cancels the job when it goes away before the end: the client has left.
 class EventStream {
@@ -291,7 +298,7 @@ struct HttpServer::Impl {
   const ServedModel& model;
   Scheduler& scheduler;
   const HttpOptions options;
-  httplib::Server http;
+  Http http;
   std::atomic<bool> ended = false; ///< serve() is over
 };
 
@@ -308,6 +315,7 @@ StatusOr<int> HttpServer::bind() {
   if (port < 0)
     return io_error("cannot listen on " + options.host + ":" + std::to_string(options.port) +
                     "; is another server there already?");
+  impl_->http.let_wait(options.connections);
   return port;
 }
 
