@@ -283,6 +283,8 @@ def check_keys(tally, args, artifact):
         says(tally, "with its key a client is let in", server.call("GET", "/v1/models")[0], 200)
         for given in ("", "Bearer", "Bearer wrong", "Bearer " + KEY + "x", KEY):
             refused(tally, f"'{given}' is not", server.call("GET", "/v1/models", headers={"Authorization": given}), 401, "key")
+        second = harness.run([os.path.join(args.bin, "cortiq-serve"), artifact, "--port", str(server.port)], timeout=20)
+        tally.check("a port that is taken is refused", harness.why_not_refusal(second) or ("" if str(server.port) in second.stderr else second.stderr))
         says(tally, "health needs none", server.call("GET", "/healthz", headers={"Authorization": ""})[0], 200)
         says(tally, "a large request is refused", server.call("POST", "/v1/completions", "x" * 100000)[0], 413)
         server.log.flush()

@@ -97,6 +97,11 @@ struct HttpServer::Impl {
   Impl(const ServedModel& model, Scheduler& scheduler, const HttpOptions& options)
       : model(model), scheduler(scheduler), options(options) {
     http.new_task_queue = [this] { return new httplib::ThreadPool(this->options.connections); };
+    // Not the library's own choice, which lets a second server share the port and take half of the clients.
+    http.set_socket_options([](int socket) {
+      const int yes = 1;
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    });
     http.set_payload_max_length(options.max_body);
     http.set_read_timeout(30, 0);
     http.set_write_timeout(30, 0); // a reader that stands still for so long has left
