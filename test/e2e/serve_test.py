@@ -141,7 +141,12 @@ def check_shapes(tally, server):
     refused(tally, "an id beyond the vocabulary is refused", server.call("POST", "/v1/completions", {"prompt": [10**9]}), 400, "prompt")
     refused(tally, "two prompts are refused", server.call("POST", "/v1/completions", {"prompt": ["a", "b"]}), 400, "prompt")
     refused(tally, "a prompt beyond the context is refused", server.call("POST", "/v1/completions", {"prompt": "word " * 20000}), 400, "context")
-    says(tally, "another path is not there", server.call("GET", "/v2")[0], 404)
+    for kind in ("application/x-www-form-urlencoded", "text/plain"):
+        answer = server.call("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "user": "x" * 100000}, headers={"Content-Type": kind})
+        says(tally, f"long JSON is taken as {kind}", answer[0], 200)
+    refused(tally, "another path is not there, and what is there is said", server.call("GET", "/v2"), 404, "GET /v2", "POST /v1/chat/completions")
+    refused(tally, "embeddings are not there", server.call("POST", "/v1/embeddings", {"input": "x"}), 404, "POST /v1/embeddings")
+    refused(tally, "nor is a chat by GET", server.call("GET", "/v1/chat/completions"), 404, "GET /v1/chat/completions")
     status, headers, page = server.call("GET", "/")
     tally.check("there is a page", "" if status == 200 and b"<title>cortiq</title>" in page and "Content-Security-Policy" in headers else str(status))
 

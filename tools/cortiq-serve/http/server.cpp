@@ -26,6 +26,8 @@ constexpr auto kLook = 50ms;
 constexpr auto kLastWords = 1s;
 constexpr const char* kAnyPath = R"([\s\S]*)"; // a line break is no `.`
 constexpr const char* kJsonType = "application/json";
+constexpr const char* kOffered = "there are POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET "
+                                 "/metrics, GET /healthz and the page GET /";
 
 void answer_error(httplib::Response& response, int status, const char* type, const std::string& message) {
   response.status = status;
@@ -110,11 +112,12 @@ struct HttpServer::Impl {
     http.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
       answer_error(response, 500, "server_error", "internal error");
     });
-    http.set_error_handler([](const auto&, auto& response) {
+    http.set_error_handler([](const auto& request, auto& response) {
       if (response.body.empty())
         answer_error(response, response.status, "invalid_request_error",
-                     response.status == 404   ? "there is nothing at this path"
-                     : response.status == 413 ? "the request is too large"
+                     response.status == 404
+                         ? "there is no " + request.method + " " + request.path + " here; " + kOffered
+                     : response.status == 413 ? "the request is larger than --max-body allows"
                                               : "the request cannot be served");
     });
     http.set_logger([this](const auto& request, const auto& response) { log(request, response); });
