@@ -107,9 +107,11 @@ public:
     formats::OverlayCatalog catalog = cmf::overlayCatalog(module);
     const std::optional<uint32_t> index = catalog.find_mask(task);
     if (!index) {
-      auto error = module.emitError() << "has no task '" << task << "'; it has:";
+      auto error = module.emitError() << "it has no task '" << task << "'; it has:";
       for (const OverlayMask& mask : catalog.masks)
         error << " " << mask.name;
+      if (catalog.masks.empty())
+        error << " none";
       return signalPassFailure();
     }
     const OverlayMask mask = catalog.masks[*index];

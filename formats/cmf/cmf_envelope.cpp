@@ -71,7 +71,7 @@ StatusOr<CmfEnvelope> parse_cmf_envelope(std::span<const uint8_t> file) {
   if (file.size() < kCmfEnvelopeBytes)
     return invalid("the file has " + std::to_string(file.size()) + " bytes and is shorter than the 128-byte envelope");
   if (!std::equal(kMagic.begin(), kMagic.end(), file.begin()))
-    return invalid("wrong magic: a CMF file starts with 43 4d 46 01");
+    return invalid("wrong magic: a CMF file starts with 43 4d 46 01; cortiq-convert makes one of a GGUF file");
   if (const uint32_t version = load<uint32_t>(file, 4); version != kVersion)
     return invalid("unsupported version " + std::to_string(version) + ", expected " + std::to_string(kVersion));
   CmfEnvelope out;

@@ -89,7 +89,7 @@ StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path) {
 Status MappedArtifact::check(const std::string& path) const {
   const ArtifactHeader& h = header_;
   if (std::memcmp(base_, ELFMAG, SELFMAG) != 0 || std::memcmp(h.magic, formats::kArtifactMagic, sizeof(h.magic)) != 0)
-    return invalid("it is not an artifact of cortiq-compile");
+    return invalid("it is not an artifact; cortiq-compile makes one of a model: cortiq-compile MODEL -o OUT.cqa");
   if (h.schema_version != formats::kArtifactSchemaVersion)
     return unsupported("it has schema version " + std::to_string(h.schema_version) + ", this program reads version " +
                        std::to_string(formats::kArtifactSchemaVersion) + "; compile the model again");

@@ -5,7 +5,7 @@ import os
 
 import harness
 
-PROGRAMS = ("cortiq-bench", "cortiq-compile", "cortiq-convert", "cortiq-inspect", "cortiq-opt", "cortiq-run")
+PROGRAMS = ("cortiq-bench", "cortiq-compile", "cortiq-convert", "cortiq-inspect", "cortiq-opt", "cortiq-run", "cortiq-serve", "cortiq-skill")
 FULL = "/dev/full"  # a device on which every write fails
 
 # (program, options, words of the sentence); ARTIFACT stands for a compiled model.
@@ -19,6 +19,8 @@ REFUSED = [
     ("cortiq-run", ("ARTIFACT", "-p", "a", "--max-context", "0"), ("--max-context",)),
     ("cortiq-run", ("ARTIFACT", "-p", "a", "--system", "Be brief."), ("--system", "--chat")),
     ("cortiq-run", ("ARTIFACT", "-p", "a", "--tokens", "1"), ("exclude each other",)),
+    ("cortiq-run", ("ARTIFACT", "-p", "a", "--backend", "reference"), ("the CMF or GGUF file instead",)),
+    ("cortiq-bench", ("MODEL",), ("not an artifact", "cortiq-compile MODEL -o")),
     ("cortiq-bench", ("ARTIFACT", "--prefill", "-1"), ("--prefill", "'-1'")),
     ("cortiq-bench", ("ARTIFACT", "--prefill", "18446744073709551615"), ("--prefill",)),
     ("cortiq-bench", ("ARTIFACT", "--decode", "x"), ("--decode",)),
@@ -36,7 +38,9 @@ REFUSED = [
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--emit=poem"), ("--emit", "'poem'")),
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--max-context=-1"), ("--max-context", "'-1'")),
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--max-batch=1e3"), ("--max-batch", "'1e3'")),
+    ("cortiq-compile", ("MODEL", "-o", "x.cqa", "--task", "nap"), ("no task 'nap'; it has: none",)),
     ("cortiq-inspect", ("ARTIFACT", "--verify", "--disasm"), ("exclude each other",)),
+    ("cortiq-skill", ("list", "ARTIFACT"), ("wrong magic", "cortiq-convert")),
 ]
 
 # What has to fail where standard output is full.

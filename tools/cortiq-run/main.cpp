@@ -44,7 +44,7 @@ std::vector<std::string> interpreter_arguments(int argc, char** argv) {
 
 Status interpret(const RunOptions& options, cortiq::formats::FileKind kind, int argc, char** argv) {
   if (kind == cortiq::formats::FileKind::kArtifact)
-    return cortiq::invalid("the reference backend runs the model file, not the artifact " +
+    return cortiq::invalid("the reference backend runs a model: name the CMF or GGUF file instead of the artifact " +
                            cortiq::formats::quote(options.file));
   CORTIQ_ASSIGN_OR_RETURN(const std::string compiler, cortiq::runtime::cli::find_compiler());
   return cortiq::runtime::cli::become(compiler, interpreter_arguments(argc, argv));

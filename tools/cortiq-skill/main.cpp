@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/file_guard.h"
+#include "formats/standard_output.h"
 #include "tools/cortiq-skill/commands.h"
 
 namespace {
@@ -83,7 +84,10 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
   CLI::App* sign =
       command("sign", "sign a file, beside it as FILE.sig", [&] { return cortiq::skill::sign(w.file, w.key); });
   file(sign, "a CMF file");
-  sign->add_option("--key", w.key, "file with the 32-byte ed25519 seed as 64 hexadecimal digits")
+  sign->add_option(
+          "--key", w.key,
+          "file with the 32-byte ed25519 seed as 64 hexadecimal digits, as `openssl rand -hex 32` makes one; the "
+          "public key, which --require-key takes, is printed")
       ->required()
       ->type_name("KEYFILE");
 
@@ -109,8 +113,6 @@ int run(int argc, char** argv) {
   }
   if (const Status status = work(); !status.ok())
     return complain(status.message(), cortiq::exit_code(status));
-  if (std::fflush(stdout) != 0)
-    return complain("standard output cannot be written", kBadInput);
   return 0;
 }
 
@@ -119,7 +121,7 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   cortiq::formats::install_file_guard("cortiq-skill");
   try {
-    return run(argc, argv);
+    return cortiq::formats::exit_code_after_output("cortiq-skill", run(argc, argv));
   } catch (const std::bad_alloc&) {
     return complain("not enough memory for this file", kBadInput);
   } catch (const std::exception& error) {
