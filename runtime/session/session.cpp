@@ -194,11 +194,11 @@ public:
     std::string out = experts ? describe(*experts) : std::string();
     if (gpu_) {
       const GpuCounts counts = gpu_->counts();
-      out += (out.empty() ? "" : "\n") + std::string("GPU: ") + std::to_string(counts.steps) + " steps, " +
-             std::to_string(counts.dispatches) + " dispatches behind " + std::to_string(counts.barriers) +
-             " barriers; stages run on the CPU in between: " + std::to_string(counts.cpu_stages);
+      out += "GPU: " + std::to_string(counts.steps) + " steps, " + std::to_string(counts.dispatches) +
+             " dispatches behind " + std::to_string(counts.barriers) +
+             " barriers; stages run on the CPU in between: " + std::to_string(counts.cpu_stages) + "\n";
     }
-    return out + (gpu_note_.empty() || out.empty() ? "" : "\n") + gpu_note_;
+    return gpu_note_.empty() ? out : out + gpu_note_ + "\n";
   }
 
 private:

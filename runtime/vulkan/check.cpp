@@ -88,9 +88,16 @@ private:
     if (d.groups_y() == 0 || (d.weight2() != kNoIndex && (d.weight() == kNoIndex || d.weight() == d.weight2())))
       return invalid("it has a pair that is none");
     const std::vector<WeightRef>& weights = artifact_.resolver.weights;
-    for (const uint32_t index : {d.weight(), d.weight2()})
-      if (index != kNoIndex && (index >= weights.size() || weights[index].layout != formats::LayoutId::kPlanes))
+    for (const uint32_t index : {d.weight(), d.weight2()}) {
+      if (index == kNoIndex)
+        continue;
+      if (index >= weights.size() || weights[index].layout != formats::LayoutId::kPlanes)
         return invalid("it has a weight that is not laid out for the GPU");
+      const WeightRef& weight = weights[index];
+      if (weight.codec->variable_size)
+        CORTIQ_RETURN_IF_ERROR(
+            formats::check_packed(*weight.codec, weight.layout, weight.bytes, weight.rows, weight.cols));
+    }
     return {};
   }
 
