@@ -1,8 +1,12 @@
 """One conversation on a model."""
 from __future__ import annotations
 
+import atexit
+import contextlib
+import os
 import queue
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Union
 
@@ -17,6 +21,39 @@ _FINISH = ("stop", "length", "cancelled")
 _AHEAD = 64
 
 Prompt = Union[str, Sequence[int]]
+
+
+class _AtWork:
+    """Sessions inside the library. The interpreter waits for them at its end: a thread that came back later would take the whole process
+    down with it.
+    """
+
+    def __init__(self) -> None:
+        self.sessions: List[Any] = []
+        self.ending = threading.Event()
+        atexit.register(self._end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.sessions.clear)  # the threads are the parent's
+
+    @contextlib.contextmanager
+    def __call__(self, core: Any) -> Iterator[None]:
+        if self.ending.is_set():
+            raise RuntimeError("the interpreter is ending")
+        self.sessions.append(core)
+        try:
+            yield
+        finally:
+            self.sessions.remove(core)
+
+    def _end(self) -> None:
+        self.ending.set()
+        while self.sessions:
+            for core in list(self.sessions):
+                core.cancel()
+            time.sleep(0.01)
+
+
+_at_work = _AtWork()
 
 
 @dataclass(frozen=True)
@@ -65,7 +102,8 @@ class Session:
 
     def run(self, ids: Sequence[int], *, all: bool = False) -> numpy.typing.NDArray[numpy.float32]:
         """Appends `ids`; logits of the last one, or of each with `all`: [rows, vocab]."""
-        return self._core.run(list(ids), all)
+        with _at_work(self._core):
+            return self._core.run(list(ids), all)
 
     def select(self, skill: Optional[str] = None, mask: Optional[str] = None) -> None:
         """Puts a skill ("a", "a:0.7,b:0.3", "none") and a mask in force from the next step on."""
@@ -99,7 +137,7 @@ class Session:
         left = threading.Event()
 
         def put(item: Any) -> bool:
-            while not left.is_set():
+            while not left.is_set() and not _at_work.ending.is_set():
                 try:
                     waiting.put(item, timeout=0.1)
                     return True
@@ -134,4 +172,5 @@ class Session:
             if not hasattr(how, name):
                 raise TypeError(f"there is no option {name!r} of a generation")
             setattr(how, name, value)
-        return self._core.generate(ids, on_token, stop_ids, how)
+        with _at_work(self._core):
+            return self._core.generate(ids, on_token, stop_ids, how)
