@@ -30,6 +30,9 @@ public:
     const size_t space = line.find_first_of(kBlanks);
     const std::string word = line.substr(1, space == line.npos ? line.npos : space - 1);
     const std::string value = trimmed(space == line.npos ? "" : line.substr(space));
+    if (word != "skill" && word != "blend" && word != "task")
+      return invalid("there is no command /" + word +
+                     "; there are /skill ID, /blend ID:W,... and /task NAME, and a blank before it makes it a message");
     if (value.empty()) {
       CORTIQ_RETURN_IF_ERROR(settle());
       print_selection();
@@ -52,9 +55,11 @@ public:
       print_selection();
     return {};
   }
+  /// A slash and lower-case letters, known or misspelt: "/usr/bin" is a message.
   static bool is_command(const std::string& line) {
     const std::string word = line.substr(0, line.find_first_of(kBlanks));
-    return word == "/skill" || word == "/blend" || word == "/task";
+    return word.size() > 1 && word[0] == '/' &&
+           std::all_of(word.begin() + 1, word.end(), [](char letter) { return letter >= 'a' && letter <= 'z'; });
   }
 
   /// Sends one message and prints the answer. After a failure the conversation is as before.

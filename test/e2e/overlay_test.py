@@ -167,6 +167,9 @@ def check_chat(tally, o):
     tally.check("the skill changes the answer", None if switched[1]["tokens"] != plain[1]["tokens"] else "the same second answer")
     slip = o.tool("cortiq-run", program, *flags, input="/skill poet\none\n")
     tally.check("an unknown skill does not end the chat", None if "no skill 'poet'" in slip.stderr and len(slip.stdout.splitlines()) == 1 else slip.stderr)
+    typo = o.tool("cortiq-run", program, *flags, input="/skil story\n /skil story\n/usr/bin\n")
+    tally.check("a misspelt command is told, not sent to the model", None if typo.stderr.count("no command /skil;") == 1 and "/skill ID" in typo.stderr and
+                len(typo.stdout.splitlines()) == 2 else f"{typo.stdout!r} {typo.stderr!r}")
 
 
 def main():
