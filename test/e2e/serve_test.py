@@ -295,7 +295,13 @@ def check_keys(tally, args, artifact):
         server.log.flush()
         with open(server.log.name) as log:
             tally.check("the log is JSON", "" if any(json.loads(line)["status"] == 401 for line in log if line.startswith("{")) else "no such line")
-    for flags in (["--port", "99999"], ["--sessions", "0"], ["--log", "xml"], ["--api-key-file", "/nonexistent"], ["--host", "not an address"]):
+    with open(artifact + ".key", "w", newline="") as file:
+        file.write(KEY + "\r\nmore")
+    with Server(args, artifact, "--api-key-file", artifact + ".key") as server:
+        says(tally, "the key is the file's first line, however it ends", [server.call("GET", "/v1/models", headers={"Authorization": given})[0]
+                                                                         for given in ("Bearer " + KEY, "Bearer more")], [200, 401])
+    for flags in (["--port", "99999"], ["--sessions", "0"], ["--log", "xml"], ["--api-key-file", "/nonexistent"], ["--host", "not an address"],
+                  ["--host", ""]):
         result = harness.run([os.path.join(args.bin, "cortiq-serve"), artifact, *flags], timeout=60)
         tally.check(f"{flags} is refused", harness.why_not_refusal(result))
 

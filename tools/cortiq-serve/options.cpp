@@ -95,7 +95,10 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
 StatusOr<std::string> read_key(const std::string& path) {
   std::ifstream file(path);
   std::string key;
-  if (!file || !std::getline(file, key) || key.empty())
+  const bool read = file && std::getline(file, key);
+  if (key.ends_with('\r')) // of an editor that ends lines so; no header can carry it
+    key.pop_back();
+  if (!read || key.empty())
     return io_error("the key file " + formats::quote(path) + " cannot be read or begins with an empty line");
   return key;
 }
@@ -126,6 +129,8 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
       return refuse(key.status().message());
     out.http.api_key = *std::move(key);
   }
+  if (out.http.host.empty()) // the library would take it for every address there is
+    return refuse("--host names no address");
   out.memory = runtime::cli::parse_memory_size(raw.memory).value_or(0);
   out.http.max_body = runtime::cli::parse_memory_size(raw.max_body).value_or(0);
   out.http.timeout = std::chrono::seconds(raw.timeout);
