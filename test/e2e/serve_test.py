@@ -231,13 +231,15 @@ def check_leaving(tally, args, artifact, run):
         says(tally, "the next client gets its answer", server.call("POST", "/v1/completions", {**long, "max_tokens": 12})[2]["choices"][0]["text"], want)
 
         # Told to end: what runs is finished, nothing more is taken on.
-        last = begin({**long, "max_tokens": 2000})
+        last = begin({**long, "max_tokens": 8000})
         server.wait_for(lambda m: m["cortiq_requests_running"] == 1)
         server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.05)
+        refused(tally, "meanwhile a new one hears that the server ends", server.call("POST", "/v1/completions", long), 503, "ending")
         answer = b""
         while part := last.recv(65536):
             answer += part
-        says(tally, "SIGTERM lets an answer end", (b'"completion_tokens":2000' in answer, server.process.wait(60)), (True, 0))
+        says(tally, "SIGTERM lets an answer end", (b'"completion_tokens":8000' in answer, server.process.wait(60)), (True, 0))
 
 
 def check_connections(tally, args, artifact):

@@ -267,6 +267,11 @@ void Scheduler::drain(Job::Clock::time_point until) {
   changed_.wait(lock, idle);
 }
 
+bool Scheduler::draining() const {
+  const std::lock_guard lock(mutex_);
+  return draining_;
+}
+
 SchedulerState Scheduler::state() const {
   const std::lock_guard lock(mutex_);
   SchedulerState out = state_;

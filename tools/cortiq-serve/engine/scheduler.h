@@ -49,6 +49,8 @@ public:
   std::shared_ptr<Job> submit(Request request, Job::Clock::time_point deadline);
   /// Takes on nothing more, and waits until what was taken on is done, but not beyond `until`: then it is cancelled.
   void drain(Job::Clock::time_point until);
+  /// After drain(): nothing will be taken on any more.
+  bool draining() const;
 
   SchedulerState state() const;
   uint64_t max_context() const { return max_context_; }

@@ -246,6 +246,8 @@ struct HttpServer::Impl {
     Request wanted = std::move(ask.request);
     wanted.client = request.remote_addr;
     const std::shared_ptr<Job> job = scheduler.submit(std::move(wanted), Job::Clock::now() + options.timeout);
+    if (!job && scheduler.draining())
+      return answer_error(response, 503, "server_error", "the server is ending");
     if (!job) {
       response.set_header("Retry-After", "1");
       return answer_error(response, 429, "rate_limit_error", "too many requests are waiting; try again later");
