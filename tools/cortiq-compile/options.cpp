@@ -17,7 +17,7 @@ namespace cortiq::tools {
 namespace {
 
 constexpr char kOverview[] =
-    R"(Compiles a quantized language model (CMF or GGUF) to an artifact for one kind of CPU.
+    R"(Compiles a quantized language model (CMF or GGUF) to an artifact for one kind of machine.
 
   cortiq-compile model.gguf -o model.cqa       then: cortiq-run model.cqa -p "Hello"
   cortiq-compile --interpret MODEL OPTIONS     runs it on the reference interpreter, with the options of cortiq-run
@@ -134,12 +134,12 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> model(cl::Positional, cl::desc("MODEL"), cl::location(o.model), cl::cat(main));
   cl::opt<std::string, true> output("o", cl::desc("File to write; text goes to the standard output without it"),
                                     cl::value_desc("FILE"), cl::location(o.output), cl::cat(main));
-  cl::opt<std::string, true> target("target",
-                                    cl::desc("CPUs to compile for: native, or names that '--target help' lists, with "
-                                             "commas between; several share the weights, and the best one that a "
-                                             "machine can run is taken when the artifact is loaded"),
-                                    cl::value_desc("NAME[,NAME...]"), cl::location(o.target), cl::init("native"),
-                                    cl::cat(main));
+  cl::opt<std::string, true> target(
+      "target",
+      cl::desc("Machines to compile for: native, or names that '--target help' lists, with "
+               "commas between; several share the weights, and the best one that a "
+               "machine can run is taken when the artifact is loaded"),
+      cl::value_desc("NAME[,NAME...]"), cl::location(o.target), cl::init("native"), cl::cat(main));
   cl::opt<std::string, true> numerics("numerics", cl::desc("fast: activations as int8; exact: as f32"),
                                       cl::value_desc("fast|exact"), cl::location(o.numerics), cl::init("fast"),
                                       cl::cat(main));
