@@ -15,6 +15,7 @@
 #include "codegen/kernels/core.h"
 #include "codegen/kernels/flat_core.h"
 #include "codegen/kernels/overlay.h"
+#include "codegen/kernels/panel_core.h"
 #include "codegen/kernels/tile_core.h"
 #include "codegen/kernels/vbit_core.h"
 #include "formats/artifact/kernel_abi.h"
@@ -39,8 +40,8 @@ Frame make_frame(Emit& e, Value args, const KernelSpec& spec) {
   Frame f{e, spec, (spec.rows + e.lanes() - 1) / e.lanes(), {}, {}, {}};
   Value act = e.load_ptr(args, offsetof(KernelArgs, act));
   Value act_stride = many ? e.load_index(args, offsetof(KernelArgs, act_stride)) : Value();
-  // Kernels on tiles walk their tokens themselves.
-  for (unsigned t = 0; t < (on_tiles(spec) ? 1 : spec.tokens); ++t)
+  // Kernels for many tokens walk them themselves.
+  for (unsigned t = 0; t < (takes_many(spec) ? 1 : spec.tokens); ++t)
     f.tokens.push_back(t ? e.offset(act, act_stride, t) : act);
   if (many)
     f.out_stride = e.load_index(args, offsetof(KernelArgs, out_stride));
@@ -126,7 +127,7 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
   const int64_t ahead = unit.prefetch ? prefetch_distance(f.spec) : 0;
   const int64_t group_bytes = int64_t(f.spec.rows) * int64_t(format.row_bytes());
   // A larger tile than the registers hold walks the group, which is in L1 by then, once for each part of its tokens.
-  const size_t at_once = e.lanes() == 16 ? 8 : 4;
+  const size_t at_once = tokens_at_once(e);
   std::vector<Value> own = {e.load_ptr(args, offsetof(KernelArgs, weights))};
   // Nothing asked for the first group: it may be far from where the last call ended.
   constexpr int64_t kLine = 64, kLines = 4;
@@ -136,7 +137,7 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
         e.prefetch({e.offset(own[0], at, 1), line * kLine});
       return std::vector<Value>();
     });
-  if (on_tiles(f.spec)) {
+  if (takes_many(f.spec) && unit.tiles && has_tile_kernel(f.spec)) {
     TileCore core(c, args, scratch);
     core.begin_call();
     c.ahead = ahead;
@@ -148,6 +149,16 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
       return std::vector<Value>{e.offset(in[0], group_bytes), core.next_sums(in[1])};
     });
     core.end_call();
+    return;
+  }
+  if (takes_many(f.spec)) {
+    PanelCore core(c, args, scratch);
+    over_outputs(f, args, own, [&](const Output& output, const std::vector<Value>& in) {
+      c.ahead = ahead;
+      decoder->begin_group({in[0], 0}, {scratch, 0}, c.vectors);
+      core.run({in[0], 0}, output);
+      return std::vector<Value>{e.offset(in[0], group_bytes)};
+    });
     return;
   }
   std::optional<Overlay> overlay;
@@ -226,8 +237,8 @@ Status can_build(const KernelSpec& spec) {
     return internal_error("kernel spec out of range: " + kernel_name(spec));
   if (spec.arm == Arm::kFast && fast_arm(codec, spec.layout) != Arm::kFast)
     return internal_error("codec " + std::string(codec.name) + " has no integer form: " + kernel_name(spec));
-  if (on_tiles(spec) && !has_tile_kernel(spec))
-    return internal_error("codec " + std::string(codec.name) + " has no form for tiles: " + kernel_name(spec));
+  if (takes_many(spec) && !has_panel_kernel(spec))
+    return internal_error("codec " + std::string(codec.name) + " has no form for many tokens: " + kernel_name(spec));
   if (verbatim)
     return {};
   return formats::r16_format(codec, spec.k).status();
@@ -236,8 +247,6 @@ Status can_build(const KernelSpec& spec) {
 StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& context, const KernelSpec& spec,
                                                         const VectorUnit& unit) {
   CORTIQ_RETURN_IF_ERROR(can_build(spec));
-  if (on_tiles(spec) && !unit.tiles)
-    return unsupported("a kernel for up to " + std::to_string(spec.tokens) + " tokens needs a target with tiles");
   context.loadDialect<vec::VecDialect>();
   mlir::OpBuilder builder(&context);
   const std::string name = kernel_name(spec);

@@ -30,6 +30,11 @@ using Sums = std::vector<Value>;
 Sums fast_core(CoreContext& c, Address group);
 Sums exact_core(CoreContext& c, Address group);
 
+/// Tokens that a core takes at once: as many as the registers hold sums of.
+inline unsigned tokens_at_once(const Emit& e) {
+  return e.lanes() == 16 ? 8 : 4;
+}
+
 /// The K loop that both cores run: whole iterations of `unroll` records in a loop, then the records that remain.
 /// `record` emits one record (weights first_step.. limited to `steps` groups of four) and returns the new carried
 /// values; `index` is a counter that advances by `index_step` a record, for addressing activations, and `static_index`
@@ -42,6 +47,14 @@ struct RecordPlace {
   Address ahead;        ///< what to ask memory for while this record is computed; no base: nothing
   int64_t ahead_bytes;  ///< how much of it
 };
+
+/// Whether fast_core asks for the levels of spans of so many weights 128 higher, for dot products of unsigned ones.
+bool takes_raised_levels(const CoreContext& c, unsigned span);
+
+/// Decodes a record's weights to f32 lanes, and asks for those ahead: `use` gets each weight's number in the record, in
+/// the order in which the codec gives them cheapest, and its values by row vector.
+void for_each_weight(CoreContext& c, const RecordPlace& place,
+                     const std::function<void(unsigned, const std::vector<Value>&)>& use);
 
 /// Asks for part number `part` of `parts` of what a record is to ask for.
 void prefetch_part(CoreContext& c, const RecordPlace& place, unsigned part, unsigned parts);

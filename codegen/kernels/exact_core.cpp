@@ -10,6 +10,43 @@
 namespace cortiq::codegen {
 namespace {
 
+using Use = std::function<void(unsigned, const std::vector<Value>&)>;
+
+/// The weights of span s of a record.
+void span_weights(CoreContext& c, const RecordPlace& place, unsigned s, unsigned span, const Use& use) {
+  Emit& e = c.e;
+  const Geometry& g = c.geometry;
+  std::vector<Value> scale(c.vectors), minimum(c.vectors);
+  for (unsigned v = 0; v < c.vectors && !g.row_scale; ++v) {
+    scale[v] = c.decoder.scale(place.record, v, s);
+    if (g.has_min)
+      minimum[v] = c.decoder.minimum(place.record, v, s);
+  }
+  for (unsigned step_in_span : c.decoder.step_order(s)) {
+    const unsigned step = s * span / 4 + step_in_span;
+    if (4 * step >= place.weights)
+      continue;
+    std::vector<Value> level(c.vectors);
+    for (unsigned v = 0; v < c.vectors; ++v) {
+      level[v] = c.decoder.levels(place.record, v, step);
+      if (g.zero_point)
+        level[v] = e.sub(level[v], e.splat_i8(int(g.zero_point)));
+      level[v] = e.bitcast(level[v], e.i32());
+    }
+    for (unsigned j = 0; j < 4 && 4 * step + j < place.weights; ++j) {
+      std::vector<Value> w(c.vectors);
+      for (unsigned v = 0; v < c.vectors; ++v) {
+        w[v] = e.to_f32(e.shr_s(j < 3 ? e.shl(level[v], 24 - 8 * j) : level[v], 24));
+        if (g.has_min)
+          w[v] = e.fma(w[v], scale[v], minimum[v]);
+        else if (!g.row_scale)
+          w[v] = e.mul(w[v], scale[v]);
+      }
+      use(4 * step + j, w);
+    }
+  }
+}
+
 class ExactCore {
 public:
   explicit ExactCore(CoreContext& c) : c_(c), e_(c.e), g_(c.geometry) {}
@@ -29,55 +66,8 @@ public:
 
 private:
   std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
-    if (g_.is_float) {
-      prefetch_part(c_, place, 0, 1);
-      for (unsigned i = 0; i < place.weights; ++i) {
-        std::vector<Value> w(c_.vectors);
-        for (unsigned v = 0; v < c_.vectors; ++v)
-          w[v] = c_.decoder.weight(place.record, v, i);
-        multiply(place, i, w, acc);
-      }
-      return acc;
-    }
-    const unsigned span = g_.row_scale ? 32 : g_.span;
-    const unsigned spans = unsigned((place.weights + span - 1) / span);
-    for (unsigned s = 0; s < spans; ++s) {
-      prefetch_part(c_, place, s, spans);
-      span_products(place, s, span, acc);
-    }
+    for_each_weight(c_, place, [&](unsigned i, const std::vector<Value>& w) { multiply(place, i, w, acc); });
     return acc;
-  }
-
-  void span_products(const RecordPlace& place, unsigned s, unsigned span, std::vector<Value>& acc) {
-    std::vector<Value> scale(c_.vectors), minimum(c_.vectors);
-    for (unsigned v = 0; v < c_.vectors && !g_.row_scale; ++v) {
-      scale[v] = c_.decoder.scale(place.record, v, s);
-      if (g_.has_min)
-        minimum[v] = c_.decoder.minimum(place.record, v, s);
-    }
-    for (unsigned step_in_span : c_.decoder.step_order(s)) {
-      const unsigned step = s * span / 4 + step_in_span;
-      if (4 * step >= place.weights)
-        continue;
-      std::vector<Value> level(c_.vectors);
-      for (unsigned v = 0; v < c_.vectors; ++v) {
-        level[v] = c_.decoder.levels(place.record, v, step);
-        if (g_.zero_point)
-          level[v] = e_.sub(level[v], e_.splat_i8(int(g_.zero_point)));
-        level[v] = e_.bitcast(level[v], e_.i32());
-      }
-      for (unsigned j = 0; j < 4 && 4 * step + j < place.weights; ++j) {
-        std::vector<Value> w(c_.vectors);
-        for (unsigned v = 0; v < c_.vectors; ++v) {
-          w[v] = e_.to_f32(e_.shr_s(j < 3 ? e_.shl(level[v], 24 - 8 * j) : level[v], 24));
-          if (g_.has_min)
-            w[v] = e_.fma(w[v], scale[v], minimum[v]);
-          else if (!g_.row_scale)
-            w[v] = e_.mul(w[v], scale[v]);
-        }
-        multiply(place, 4 * step + j, w, acc);
-      }
-    }
   }
 
   /// acc[t][v] += w[v] * activation i of the record.
@@ -96,6 +86,27 @@ private:
 };
 
 } // namespace
+
+void for_each_weight(CoreContext& c, const RecordPlace& place, const Use& use) {
+  if (c.geometry.is_float) {
+    prefetch_part(c, place, 0, 1);
+    for (unsigned first = 0; first < place.weights; first += c.geometry.span)
+      for (unsigned step : c.decoder.step_order(first / c.geometry.span))
+        for (unsigned i = first + 4 * step; i < first + 4 * step + 4 && i < place.weights; ++i) {
+          std::vector<Value> w(c.vectors);
+          for (unsigned v = 0; v < c.vectors; ++v)
+            w[v] = c.decoder.weight(place.record, v, i);
+          use(i, w);
+        }
+    return;
+  }
+  const unsigned span = c.geometry.row_scale ? 32 : c.geometry.span;
+  const unsigned spans = unsigned((place.weights + span - 1) / span);
+  for (unsigned s = 0; s < spans; ++s) {
+    prefetch_part(c, place, s, spans);
+    span_weights(c, place, s, span, use);
+  }
+}
 
 Sums exact_core(CoreContext& c, Address group) {
   return ExactCore(c).run(group);

@@ -229,6 +229,11 @@ private:
 
 } // namespace
 
+// They need the sum of a span's codes, which exists from 16 weights on.
+bool takes_raised_levels(const CoreContext& c, unsigned span) {
+  return c.geometry.is_signed && c.dot4 && !c.signed_dot4 && span >= kGroup / 2;
+}
+
 Sums fast_core(CoreContext& c, Address group) {
   return FastCore(c).run(group);
 }

@@ -27,7 +27,11 @@ Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout) {
 }
 
 bool has_tile_kernel(const KernelSpec& spec) {
-  return spec.arm == Arm::kFast && spec.layout == formats::LayoutId::kR16 && !has_overlay(spec.codec);
+  return spec.arm == Arm::kFast && has_panel_kernel(spec);
+}
+
+bool has_panel_kernel(const KernelSpec& spec) {
+  return spec.layout == formats::LayoutId::kR16 && !has_overlay(spec.codec);
 }
 
 } // namespace cortiq::codegen

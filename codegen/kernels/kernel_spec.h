@@ -16,7 +16,7 @@ enum class Arm : uint8_t {
   kExact, ///< f32 activations, f32 multiply-add
 };
 
-/// Rows of a tile of tokens. Kernels for so many tokens and more run on the target's tiles and take any number of
+/// Rows of a tile of tokens. Kernels for so many tokens and more decode a row group once a call and take any number of
 /// tokens up to theirs, which KernelArgs states; those for fewer take exactly theirs.
 inline constexpr uint32_t kTileTokens = 16;
 
@@ -34,9 +34,12 @@ struct KernelSpec {
   bool operator==(const KernelSpec&) const = default;
 };
 
-inline bool on_tiles(const KernelSpec& spec) {
+inline bool takes_many(const KernelSpec& spec) {
   return spec.tokens >= kTileTokens;
 }
+
+/// Tokens of such a kernel where the target's list of tiles has none.
+inline constexpr uint32_t kManyTokens = 256;
 
 /// Tokens from which on a kernel on tiles is quicker than those for a few tokens (docs/performance.md).
 inline constexpr uint32_t kLeastTileTokens = 96;
@@ -51,5 +54,8 @@ Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout);
 
 /// Whether there are kernels on tiles for the spec's codec, layout and arm.
 bool has_tile_kernel(const KernelSpec& spec);
+
+/// Whether there are kernels for many tokens on vectors: for row groups without overlay, in both arms.
+bool has_panel_kernel(const KernelSpec& spec);
 
 } // namespace cortiq::codegen

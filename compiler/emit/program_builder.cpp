@@ -103,7 +103,7 @@ private:
     row->act = kindOf(spec.getAct());
     row->bias = spec.getBias();
     row->residual = spec.getResidual();
-    if (codegen::on_tiles(kernelSpec(spec)))
+    if (codegen::takes_many(kernelSpec(spec)))
       row->from_tokens = codegen::kLeastTileTokens;
     return row;
   }

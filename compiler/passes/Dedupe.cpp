@@ -39,7 +39,7 @@ public:
       SmallVector<Attribute> kernels;
       for (int64_t tokens : rows > 0 ? target.getTokenTiles().asArrayRef() : ArrayRef<int64_t>()) {
         kernel::SpecAttr spec = whole.withTile(tokens, rows);
-        if (codegen::on_tiles(kernelSpec(spec)) && !codegen::has_tile_kernel(kernelSpec(spec)))
+        if (codegen::takes_many(kernelSpec(spec)) && !codegen::has_tile_kernel(kernelSpec(spec)))
           continue;
         std::string name = codegen::kernel_name(kernelSpec(spec));
         if (!symbols.lookup(name))

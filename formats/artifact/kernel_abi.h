@@ -30,7 +30,7 @@ struct KernelArgs {
   // keeps weights beside its row groups.
   uint64_t first_row;   ///< number of this call's first row in its tensor
   uint64_t tensor_rows; ///< rows of the whole tensor
-  // Read only by kernels that take a varying number of tokens. Their records follow each other without gaps.
+  // Read only by kernels that take a varying number of tokens. Records of q8a follow each other without gaps.
   uint64_t tokens;
 };
 
@@ -45,11 +45,28 @@ constexpr uint64_t tile_kernel_tokens(uint64_t tokens) {
   return (tokens + kTileKernelTokens - 1) / kTileKernelTokens * kTileKernelTokens;
 }
 
-/// What such a kernel, for up to `tokens` tokens, needs as scratch instead: room for the decoder and for products, and
-/// of each row group for sums and for K weights as bytes with their scales.
+/// What such a kernel on tiles, for up to `tokens` tokens, needs as scratch instead: room for the decoder and for
+/// products, and of each row group for sums and for K weights as bytes with their scales.
 inline constexpr uint64_t kTileKernelFixedBytes = 24576;
 constexpr uint64_t tile_kernel_scratch_bytes(uint64_t k, uint64_t tokens) {
   return kTileKernelFixedBytes + kTileKernelGroups * (64 * tile_kernel_tokens(tokens) + 1024 * ((k + 31) / 32));
+}
+
+/// Room for the sums of a row group of `tokens` tokens.
+constexpr uint64_t many_token_sums_bytes(uint64_t tokens) {
+  return 64 * tile_kernel_tokens(tokens);
+}
+
+/// A row group of K decoded weights: as bytes with their scales, or as floats.
+constexpr uint64_t materialised_group_bytes(uint64_t k, bool floats) {
+  return 64 + (floats ? 2048 : 1024) * ((k + 31) / 32);
+}
+
+/// What a kernel that takes a varying number of tokens needs, on tiles or not.
+constexpr uint64_t many_kernel_scratch_bytes(uint64_t k, uint64_t tokens, bool floats) {
+  const uint64_t bytes = kKernelScratchBytes + many_token_sums_bytes(tokens) + materialised_group_bytes(k, floats);
+  const uint64_t on_tiles = floats ? 0 : tile_kernel_scratch_bytes(k, tokens);
+  return bytes < on_tiles ? on_tiles : bytes;
 }
 
 using KernelFn = void (*)(const KernelArgs*);

@@ -234,8 +234,7 @@ Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out
       return invalid(name + " does not stand where the symbol table says");
     if (entry->tokens() == 0 || entry->tokens() > kMaxTileTokens || entry->rows() == 0 ||
         entry->rows() > formats::kRowGroup || entry->from_tokens() > entry->tokens() ||
-        (entry->from_tokens() != 0 && (entry->act() != artifact::BufferKind::Q8Act || entry->k() > kMaxElements)) ||
-        !name_agrees(*entry))
+        (entry->from_tokens() != 0 && entry->k() > kMaxElements) || !name_agrees(*entry))
       return invalid(name + " has a tile that is impossible or not that of its name");
     if (!may_call(artifact.targets[artifact.taken.index].name, entry->name()->string_view()))
       return invalid(name + " is not one of the target " + quote(artifact.targets[artifact.taken.index].name));
@@ -274,13 +273,23 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
   return {};
 }
 
-/// What kernels on tiles read behind the last record of a batch: a block of tokens without the first one.
+/// What kernels for many tokens read behind the last record of a batch: a block of tokens without the first one.
 uint64_t tile_slack(const Resolver& resolver) {
   constexpr uint64_t kOtherTokens = formats::kTileKernelTokens - 1;
   uint64_t record = 0;
-  for (const KernelRef& kernel : resolver.kernels)
-    if (kernel.entry->from_tokens() != 0)
+  bool floats = false;
+  for (const KernelRef& kernel : resolver.kernels) {
+    if (kernel.entry->from_tokens() == 0)
+      continue;
+    if (kernel.entry->act() == artifact::BufferKind::Q8Act)
       record = std::max(record, formats::q8_act_layout(kernel.entry->k()).bytes);
+    else
+      floats = true;
+  }
+  // Floats may be columns of a wider row.
+  for (const SlotRef& slot : resolver.slots)
+    if (floats)
+      record = std::max(record, slot.stride);
   return kOtherTokens * record;
 }
 

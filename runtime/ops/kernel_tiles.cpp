@@ -44,10 +44,11 @@ StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& l
     CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, needs));
     if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
       return invalid(std::string(what) + ": the kernels do not ascend by tokens");
-    if (kernel.entry->from_tokens() != 0 && needs.act_stride != formats::q8_act_layout(needs.weight.cols).bytes)
+    if (kernel.entry->from_tokens() != 0 && needs.q8 &&
+        needs.act_stride != formats::q8_act_layout(needs.weight.cols).bytes)
       continue;
     tiles.push_back({kernel.entry->tokens(), kernel.function, kernel.entry->from_tokens(),
-                     kernel.entry->from_tokens() != 0 ? needs.rows * needs.weight.row_bytes : 0});
+                     kernel.entry->from_tokens() != 0 ? needs.rows * needs.weight.row_bytes : 0, needs.q8});
   }
   if (tiles.empty() || tiles.front().tokens != 1)
     return invalid(std::string(what) + ": weight " + formats::quote(needs.weight.entry->name()->string_view()) +
@@ -59,7 +60,7 @@ uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols) {
   uint64_t bytes = formats::kKernelScratchBytes;
   for (const Tile& tile : tiles)
     if (tile.from_tokens != 0)
-      bytes = std::max(bytes, formats::tile_kernel_scratch_bytes(cols, tile.tokens));
+      bytes = std::max(bytes, formats::many_kernel_scratch_bytes(cols, tile.tokens, !tile.q8));
   return bytes;
 }
 

@@ -16,6 +16,7 @@ struct Tile {
   formats::KernelFn function;
   uint32_t from_tokens = 0; ///< not 0: it takes any number of tokens from this up to `tokens`
   uint64_t group_bytes = 0; ///< of a row group's weights, where a call takes only some groups
+  bool q8 = false;          ///< reads quantized activations
 };
 
 /// What the kernels of a matrix must have been made for.

@@ -137,8 +137,8 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
 
   const bool fast = spec.arm == codegen::Arm::kFast;
   d.act_stride = fast ? q8_act_layout(spec.k).bytes : f32_act_bytes(spec.k);
-  // Kernels on tiles read whole blocks.
-  d.act.resize(d.act_stride * (codegen::on_tiles(spec) ? tile_kernel_tokens(spec.tokens) : spec.tokens), 0x55);
+  // Kernels for many tokens read whole blocks.
+  d.act.resize(d.act_stride * (codegen::takes_many(spec) ? tile_kernel_tokens(spec.tokens) : spec.tokens), 0x55);
   d.out_stride = (d.rows * 4 + 63) / 64 * 64;
   std::vector<std::vector<double>> x(spec.tokens);
   for (uint32_t t = 0; t < spec.tokens; ++t) {
@@ -207,7 +207,10 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
   std::vector<float> out(floats * spec.tokens + 32, kGuard);
   // Whatever an earlier kernel left there.
   static thread_local std::vector<uint8_t> memory;
-  memory.resize(std::max<uint64_t>(memory.size(), tile_kernel_scratch_bytes(spec.k, spec.tokens) + 64), 0xff);
+  memory.resize(
+      std::max<uint64_t>(memory.size(),
+                         many_kernel_scratch_bytes(spec.k, spec.tokens, spec.arm == codegen::Arm::kExact) + 64),
+      0xff);
   uint8_t* scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   const bool packed = spec.layout == LayoutId::kR16;
   const R16Format format = packed ? *r16_format(codec_info(spec.codec), spec.k) : R16Format{};

@@ -171,7 +171,6 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
     }
 }
 
-/// No target without tiles takes such a spec.
 /// With one activation of 1 the sum is one weight, exactly: nothing but its level times its row's rung.
 TEST(LadderKernelTest, ScalesAreTheLaddersBitForBit) {
   mlir::MLIRContext context;
@@ -201,13 +200,43 @@ TEST(LadderKernelTest, ScalesAreTheLaddersBitForBit) {
   }
 }
 
-TEST(TileKernelTest, TilesNeedATargetThatHasThem) {
+/// The materialised path gives the bits of the kernels for one token, in both arms and on every target, for numbers of
+/// tokens that fill no whole tile.
+TEST_P(KernelTest, MaterialisedRowsGiveTheBitsOfSingleTokens) {
   mlir::MLIRContext context;
-  const KernelSpec spec{.codec = formats::CodecId::kQ8_0, .k = 64, .tokens = 16};
-  EXPECT_FALSE(codegen::build_kernel(context, spec, {.lanes = 16, .dot4 = true}).ok());
-  auto kernel = codegen::build_kernel(context, spec, {.lanes = 16, .dot4 = true, .tiles = true});
-  ASSERT_TRUE(kernel.ok());
-  EXPECT_FALSE(codegen::emit_x86(**kernel, *codegen::x86_target("avx512vnni")).ok());
+  uint64_t seed = 7;
+  for (uint64_t k : row_lengths(*GetParam()))
+    for (uint32_t rows : {16u, 5u, 9u})
+      for (codegen::Arm arm : {codegen::Arm::kFast, codegen::Arm::kExact}) {
+        KernelProblem problem{
+            {.codec = GetParam()->id, .k = k, .rows = rows, .tokens = rows == 16 ? 19u : 17u, .arm = arm},
+            rows == 16 ? 2u : 1u};
+        if (!codegen::can_build(problem.spec).ok())
+          continue;
+        problem.spec.bias = rows == 9;
+        problem.spec.residual = rows != 9;
+        const KernelData data = make_kernel_data(problem, Data::kOrdinary, ++seed);
+        for (const Target& target : kTargets) {
+          if (!testing::missing_for(target.name).empty())
+            continue; // the test of machine code says so
+          problem.spec.isa = target.name;
+          const std::vector<float> many = run_machine_code(context, problem, target, data);
+          expect_close(problem, data, many);
+          KernelProblem single = problem;
+          single.spec.tokens = 1;
+          for (uint32_t t : {0u, 3u, 7u, 8u, 15u, 16u}) {
+            KernelData one = data;
+            one.act.erase(one.act.begin(), one.act.begin() + int64_t(t * data.act_stride));
+            if (problem.spec.residual)
+              one.residual.erase(one.residual.begin(), one.residual.begin() + int64_t(t * data.out_stride / 4));
+            const std::vector<float> expected = run_machine_code(context, single, target, one);
+            ASSERT_EQ(0, std::memcmp(many.data() + t * data.rows, expected.data(), data.rows * sizeof(float)))
+                << codegen::kernel_name(problem.spec) << " token " << t;
+          }
+          if (HasFatalFailure())
+            return;
+        }
+      }
 }
 
 std::vector<const formats::Codec*> codecs_with_kernels() {
