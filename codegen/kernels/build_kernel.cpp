@@ -18,6 +18,7 @@
 #include "codegen/kernels/panel_core.h"
 #include "codegen/kernels/tile_core.h"
 #include "codegen/kernels/vbit_core.h"
+#include "codegen/kernels/wide_core.h"
 #include "formats/artifact/kernel_abi.h"
 
 namespace cortiq::codegen {
@@ -177,7 +178,9 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
     for (size_t first = 0; first < f.tokens.size(); first += at_once) {
       c.ahead = first == 0 ? ahead : 0; // later parts find the group in L1
       c.tokens.assign(f.tokens.begin() + first, f.tokens.begin() + std::min(first + at_once, f.tokens.size()));
-      Sums some = f.spec.arm == Arm::kFast ? fast_core(c, group) : exact_core(c, group);
+      Sums some = f.spec.arm == Arm::kFast   ? fast_core(c, group)
+                  : f.spec.arm == Arm::kWide ? wide_core(c, group)
+                                             : exact_core(c, group);
       if (overlay)
         some = overlay->correct(c, group, std::move(some));
       sums.insert(sums.end(), some.begin(), some.end());
@@ -237,6 +240,9 @@ Status can_build(const KernelSpec& spec) {
     return internal_error("kernel spec out of range: " + kernel_name(spec));
   if (spec.arm == Arm::kFast && fast_arm(codec, spec.layout) != Arm::kFast)
     return internal_error("codec " + std::string(codec.name) + " has no integer form: " + kernel_name(spec));
+  if (spec.arm == Arm::kWide && (verbatim || !has_wide_form(spec.codec) || spec.k % codec.block != 0))
+    return unsupported("no kernel multiplies " + std::string(codec.name) + " rows of " + std::to_string(spec.k) +
+                       " weights with activations of one scale a record");
   if (takes_many(spec) && !has_panel_kernel(spec))
     return internal_error("codec " + std::string(codec.name) + " has no form for many tokens: " + kernel_name(spec));
   if (verbatim)

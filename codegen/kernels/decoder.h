@@ -74,6 +74,14 @@ public:
   virtual Value scale(const Record& record, unsigned v, unsigned span) = 0;
   virtual Value minimum(const Record& record, unsigned v, unsigned span) { return {}; }
 
+  /// Codecs whose spans have integer scales and minima (i32 lanes) under one float of the record each: scale() is
+  /// integer_scale times record_scale, minimum() likewise. Codecs with one scale a record have only that.
+  virtual bool has_integer_scales() const { return false; }
+  virtual Value integer_scale(const Record& record, unsigned v, unsigned span) { return {}; }
+  virtual Value integer_minimum(const Record& record, unsigned v, unsigned span) { return {}; }
+  virtual Value record_scale(const Record& record, unsigned v) { return scale(record, v, 0); }
+  virtual Value record_minimum(const Record& record, unsigned v) { return {}; }
+
   /// Scale of the row, for codecs with row_scale.
   virtual Value row_scale(Address group, unsigned v) { return {}; }
 

@@ -207,6 +207,9 @@ Value Emit::dot2(Value u, Value s, unsigned umax) {
 Value Emit::pair_add(Value pairs) {
   return b_.create<vec::PairAddOp>(loc_, pairs);
 }
+Value Emit::mul_pairs(Value a, Value b) {
+  return b_.create<vec::MulPairsOp>(loc_, a, b);
+}
 Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
   return b_.create<vec::Dot4Op>(loc_, acc, u, s, int64_t(umax));
 }

@@ -116,6 +116,7 @@ public:
   Value bit_fields(Value first, Value value);
   Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value pair_add(Value pairs);
+  Value mul_pairs(Value a, Value b); ///< i16 products, summed in pairs to i32
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value signed_dot4(Value acc, Value signed_bytes, Value codes);
   Value reduce_add(Value v);          ///< the sum of all lanes, in every lane

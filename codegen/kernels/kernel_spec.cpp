@@ -10,7 +10,8 @@ std::string kernel_name(const KernelSpec& spec) {
   std::string isa = spec.isa.starts_with(kLevelPrefix) ? spec.isa.substr(kLevelPrefix.size()) : spec.isa;
   std::string name = spec.tokens == 1 ? "gemv" : "gemm";
   name += "_f32_";
-  name += spec.arm == Arm::kFast ? "q8a_" : "f32_";
+  constexpr std::string_view kActivations[] = {"q8a_", "f32_", "q8k_"};
+  name += kActivations[static_cast<unsigned>(spec.arm)];
   name += formats::codec_info(spec.codec).name;
   name += spec.layout == formats::LayoutId::kR16 ? "_r16" : "_verbatim";
   name += "_k" + std::to_string(spec.k) + "_" + std::to_string(spec.tokens) + "x" + std::to_string(spec.rows);
@@ -31,7 +32,7 @@ bool has_tile_kernel(const KernelSpec& spec) {
 }
 
 bool has_panel_kernel(const KernelSpec& spec) {
-  return spec.layout == formats::LayoutId::kR16 && !has_overlay(spec.codec);
+  return spec.layout == formats::LayoutId::kR16 && !has_overlay(spec.codec) && spec.arm != Arm::kWide;
 }
 
 } // namespace cortiq::codegen

@@ -14,6 +14,7 @@ namespace cortiq::codegen {
 enum class Arm : uint8_t {
   kFast,  ///< q8a: int8 codes in groups of 32, integer dots
   kExact, ///< f32 activations, f32 multiply-add
+  kWide,  ///< q8k: int8 codes with one scale a record of the codec, integer scales (wide_core.cpp)
 };
 
 /// Rows of a tile of tokens. Kernels for so many tokens and more decode a row group once a call and take any number of

@@ -1,5 +1,6 @@
 #include "compiler/emit/program_builder.h"
 
+#include "compiler/emit/rows/paths.h"
 #include "compiler/emit/rows/rows.h"
 #include "compiler/passes/KernelSpecs.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
@@ -58,6 +59,7 @@ public:
     auto end = cast<kernel::ReturnOp>(program.getBody().front().back());
     out.logits = numbers_.slot(end.getLogits());
     out.draft_logits = numbers_.slot(end.getDraft());
+    out.paths = pathRows(program, numbers_);
     out.arena_bytes_per_token = *program.getArenaBytesPerToken();
     return out;
   }
@@ -103,8 +105,7 @@ private:
     row->act = kindOf(spec.getAct());
     row->bias = spec.getBias();
     row->residual = spec.getResidual();
-    if (codegen::takes_many(kernelSpec(spec)))
-      row->from_tokens = codegen::kLeastTileTokens;
+    row->from_tokens = define.getFromTokens().value_or(0);
     return row;
   }
 

@@ -154,10 +154,27 @@ def KernelPlanMemory : Pass<"kernel-plan-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::cortiq::kernel::KernelDialect"];
 }
 
+def KernelChoosePath : Pass<"kernel-choose-path", "::mlir::ModuleOp"> {
+  let summary = "decides how products with many tokens are made";
+  let description = [{
+    Sets `kernel.path` on every `kernel.call` and `kernel.expert`: whether many tokens are served by the fused kernels of few
+    tokens, or by one that decodes a row group once for all of them, by the costs that were measured for codec, arm and
+    target. `path` forces it: words separated by commas, each `auto`, `fused`, `materialised` or `tiles`, or
+    `PATTERN=word` for the weights whose names match (`*` and `?` stand for letters); the last that applies counts. `room` is what a worker's
+    memory may take of a decoded row group; 0 stands for the larger of the target's second-level cache and 1 MiB.
+
+    Input: a program with `cmf.target`. Output: the same with all paths set.
+  }];
+  let options = [
+    Option<"path", "path", "std::string", "\"auto\"", "auto, fused, materialised or tiles; PATTERN=word for some weights">,
+    Option<"room", "room", "uint64_t", "0", "bytes of a worker's memory for a decoded row group">];
+  let dependentDialects = ["::cortiq::kernel::KernelDialect"];
+}
+
 def KernelDedupe : Pass<"kernel-dedupe", "::mlir::ModuleOp"> {
   let summary = "derives the kernels to generate, each once";
   let description = [{
-    For every `kernel.call` and every token tile of the target, states the kernels for full groups of 16 rows and for a short last
+    For every `kernel.call` and every token tile of the target that its `kernel.path` leaves, states the kernels for full groups of 16 rows and for a short last
     group, and declares each distinct spec once with `kernel.define`, under its name of the kernel grammar.
 
     Input: a program with `cmf.target`. Output: every call lists its kernels; unused kernels are gone.

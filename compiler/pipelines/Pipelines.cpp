@@ -23,16 +23,17 @@ void buildTargetPipeline(mlir::OpPassManager& passes, const std::string& numeric
   passes.addPass(createCmfVerifyModel());
 }
 
-void buildProgramFinish(mlir::OpPassManager& passes) {
+void buildProgramFinish(mlir::OpPassManager& passes, const PathOptions& options) {
   passes.addPass(createKernelMergeStages());
   passes.addPass(createKernelPlanMemory());
+  passes.addPass(createKernelChoosePath(KernelChoosePathOptions{options.path, options.room}));
   passes.addPass(createKernelDedupe());
   passes.addPass(createKernelVerifyProgram());
 }
 
-void buildProgramPipeline(mlir::OpPassManager& passes) {
+void buildProgramPipeline(mlir::OpPassManager& passes, const PathOptions& options) {
   passes.addPass(createCmfToKernel());
-  buildProgramFinish(passes);
+  buildProgramFinish(passes, options);
 }
 
 } // namespace cortiq::compiler

@@ -13,10 +13,16 @@ void buildFusionPipeline(mlir::OpPassManager& passes, const std::string& task);
 /// Specialises a fused graph for its `cmf.target` and chooses layouts.
 void buildTargetPipeline(mlir::OpPassManager& passes, const std::string& numerics);
 
+/// How products with many tokens are made: the options of kernel-choose-path.
+struct PathOptions {
+  std::string path = "auto";
+  uint64_t room = 0;
+};
+
 /// Stages, memory and kernels of a program whose buffers are not placed yet.
-void buildProgramFinish(mlir::OpPassManager& passes);
+void buildProgramFinish(mlir::OpPassManager& passes, const PathOptions& options);
 
 /// From the graph to a verified program of the kernel dialect.
-void buildProgramPipeline(mlir::OpPassManager& passes);
+void buildProgramPipeline(mlir::OpPassManager& passes, const PathOptions& options);
 
 } // namespace cortiq::compiler

@@ -86,6 +86,19 @@ constexpr Q8ActLayout q8_act_layout(uint64_t k) {
   return {g, 32 * g, 36 * g, 40 * g, 44 * g, (52 * g + 63) / 64 * 64};
 }
 
+/// Activations with one scale a block of B, "q8k": one record a token, K a multiple of B.
+///   int8  codes[K]      round half to even of x / scale, within +-127
+///   f32   scale[K/B]    absmax of the block / 127; 0 for an all-zero block
+///   i16   sums[K/16]    sums of 16 codes each
+/// padded to a multiple of 64. The arrays follow each other without padding.
+struct Q8kActLayout {
+  int64_t scale, sums, bytes;
+};
+constexpr Q8kActLayout q8k_act_layout(uint64_t k, uint64_t block) {
+  const uint64_t scale = k, sums = scale + 4 * (k / block);
+  return {int64_t(scale), int64_t(sums), int64_t((sums + k / 8 + 63) / 64 * 64)};
+}
+
 /// Activations of the `exact` arm, "f32": K floats, then zeros to a multiple of 16 floats (64 bytes).
 constexpr uint64_t f32_act_bytes(uint64_t k) {
   return (k * 4 + 63) / 64 * 64;

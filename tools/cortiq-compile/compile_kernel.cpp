@@ -199,7 +199,9 @@ Status compile_kernel(const CompileOptions& options) {
     return invalid(options.weights + " has " + std::to_string(payload.bytes().size()) + " bytes, " + options.gemv +
                    " of shape " + options.shape + " needs " + std::to_string(expected));
   CORTIQ_ASSIGN_OR_RETURN(auto module, build_module(session.context(), problem, target, options, payload.bytes()));
-  CORTIQ_RETURN_IF_ERROR(session.run_passes(*module, compiler::buildProgramFinish));
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(*module, [&](mlir::OpPassManager& passes) {
+    compiler::buildProgramFinish(passes, {.path = options.path, .room = options.path_memory});
+  }));
   if (options.emit == EmitKind::kKernel || options.emit == EmitKind::kCmf)
     return session.write_ir(*module);
   CORTIQ_ASSIGN_OR_RETURN(auto emitter, compiler::makeKernelEmitter(target.name));

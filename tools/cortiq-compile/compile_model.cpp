@@ -104,7 +104,9 @@ Status lower(CompileSession& session, const CompileOptions& options, const compi
       module, [&](mlir::OpPassManager& passes) { compiler::buildTargetPipeline(passes, options.numerics); }));
   if (options.emit == EmitKind::kCmf)
     return {};
-  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, compiler::buildProgramPipeline));
+  CORTIQ_RETURN_IF_ERROR(session.run_passes(module, [&](mlir::OpPassManager& passes) {
+    compiler::buildProgramPipeline(passes, {.path = options.path, .room = options.path_memory});
+  }));
   CORTIQ_ASSIGN_OR_RETURN(code.emitter, compiler::makeKernelEmitter(target.name));
   return {};
 }

@@ -28,6 +28,7 @@ Exit status: 0 done, 1 a bug of ours, 2 something is wrong with the command, the
 constexpr uint64_t kMaxContext = uint64_t{1} << 24; // beyond it f32 no longer tells positions apart
 constexpr uint64_t kMaxBatch = 65536;
 constexpr uint64_t kMaxThreads = 1024;
+constexpr uint64_t kMaxPathMemory = uint64_t{1} << 32;
 
 struct EmitWord {
   llvm::StringLiteral word;
@@ -149,6 +150,16 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> weights(
       "weights", cl::desc("embed: weights inside the artifact; none: program and kernels only"),
       cl::value_desc("embed|none"), cl::location(o.weights), cl::init("embed"), cl::cat(main));
+  cl::opt<std::string, true> path(
+      "path",
+      cl::desc("How products with many tokens are made: fused decodes weights for a few tokens at a time, materialised "
+               "once for all, in the worker's memory; auto: by measured costs, which cortiq-inspect --paths shows. "
+               "PATTERN=WORD, separated by commas, for matrices whose names match"),
+      cl::value_desc("auto|fused|materialised"), cl::location(o.path), cl::init("auto"), cl::cat(main));
+  cl::opt<std::string> path_memory("path-memory",
+                                   cl::desc("Bytes of a worker's memory that materialised weights may take (default: "
+                                            "the second-level cache, at least 1 MiB)"),
+                                   cl::value_desc("N"), cl::cat(main));
   // Numbers and words are read below: what LLVM's parser says of a wrong one is no sentence.
   cl::opt<std::string> max_context("max-context", cl::desc("Positions the artifact serves (default: as trained)"),
                                    cl::value_desc("N"), cl::cat(main));
@@ -199,6 +210,7 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   CORTIQ_RETURN_IF_ERROR(read_number(max_context, kMaxContext, o.max_context));
   CORTIQ_RETURN_IF_ERROR(read_number(max_batch, kMaxBatch, o.max_batch));
   CORTIQ_RETURN_IF_ERROR(read_number(threads, kMaxThreads, o.threads));
+  CORTIQ_RETURN_IF_ERROR(read_number(path_memory, kMaxPathMemory, o.path_memory));
   CORTIQ_RETURN_IF_ERROR(read_emit(emit, o.emit));
   CORTIQ_RETURN_IF_ERROR(check(o));
   return std::optional(std::move(o));

@@ -21,7 +21,9 @@ struct CompileOptions {
   std::string task;              ///< the task mask to make part of the model; empty = all stay to choose from
   std::string weights = "embed"; ///< embed or none; with `gemv` the file that holds the payload
   EmitKind emit = EmitKind::kArtifact;
-  uint64_t max_context = 0; ///< 0 = as trained
+  std::string path = "auto"; ///< how products with many tokens are made: what kernel-choose-path takes
+  uint64_t path_memory = 0;  ///< bytes that a worker may take for a decoded row group; 0 = by the target's caches
+  uint64_t max_context = 0;  ///< 0 = as trained
   uint64_t max_batch = 256;
   unsigned threads = 0;    ///< 0 = all cores
   std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed the model; empty = nobody

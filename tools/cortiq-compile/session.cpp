@@ -128,6 +128,10 @@ std::string shaping_options(const CompileOptions& o) {
     text += " --cache-key=" + o.cache_key;
   if (!o.task.empty())
     text += " --task=" + o.task;
+  if (o.path != "auto")
+    text += " --path=" + o.path;
+  if (o.path_memory != 0)
+    text += " --path-memory=" + std::to_string(o.path_memory);
   if (o.gemv.empty())
     return text + " --weights=" + o.weights;
   return text + " --gemv=" + o.gemv + " --shape=" + o.shape + (o.layout.empty() ? "" : " --layout=" + o.layout);

@@ -5,7 +5,7 @@ namespace cortiq::inspect {
 std::span<const Mode* const> modes() {
   static constexpr const Mode* kModes[] = {
       &kListMode,     &kVerifyMode,     &kTensorMode, &kDecodeMode, &kDisasmMode,
-      &kTokenizeMode, &kDetokenizeMode, &kRenderMode, &kCodecsMode,
+      &kTokenizeMode, &kDetokenizeMode, &kRenderMode, &kCodecsMode, &kPathsMode,
   };
   return kModes;
 }

@@ -11,6 +11,7 @@ extern const Mode kDecodeMode;
 extern const Mode kDetokenizeMode;
 extern const Mode kDisasmMode;
 extern const Mode kListMode;
+extern const Mode kPathsMode;
 extern const Mode kRenderMode;
 extern const Mode kTensorMode;
 extern const Mode kTokenizeMode;

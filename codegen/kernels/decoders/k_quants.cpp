@@ -72,6 +72,11 @@ public:
   Value minimum(const Record&, unsigned v, unsigned s) override {
     return e_.mul(e_.to_f32(number(v, s, kMinima)), shared_.f32(e_, v, kDmin));
   }
+  bool has_integer_scales() const override { return true; }
+  Value integer_scale(const Record&, unsigned v, unsigned s) override { return number(v, s, kScales); }
+  Value integer_minimum(const Record&, unsigned v, unsigned s) override { return number(v, s, kMinima); }
+  Value record_scale(const Record&, unsigned v) override { return shared_.f32(e_, v, kD); }
+  Value record_minimum(const Record&, unsigned v) override { return shared_.f32(e_, v, kDmin); }
 
 private:
   enum Shared : unsigned { kScales, kMinima, kHighScales, kHighMinima, kD, kDmin };

@@ -50,4 +50,24 @@ def Kernel_Spec : AttrDef<Kernel_Dialect, "Spec"> {
   }];
 }
 
+def Kernel_Path : Kernel_Enum<"Path", "how a product with many tokens is made; numbered as codegen::Path and in the artifact schema",
+    [I32EnumAttrCase<"fused", 0>, I32EnumAttrCase<"materialised", 1>, I32EnumAttrCase<"tiles", 2>]>;
+
+def Kernel_PathAttr : AttrDef<Kernel_Dialect, "Path"> {
+  let mnemonic = "path";
+  let summary = "the path of a matrix product, and why";
+  let description = [{
+    The attribute `kernel.path` of a `kernel.call` or `kernel.expert`, by `kernel-choose-path`. `from` is the number of tokens from
+    which on the path serves (0: never, the kernels of single token tiles serve all). Costs are femtoseconds of one core a
+    weight and token, with as many tokens as the kernel takes; 0 is unknown.
+
+    Example: `#kernel.path<materialised, from = 12, fused = 8300, materialised = 6600, why = "asked for">`.
+  }];
+  let parameters = (ins EnumParameter<Kernel_Path>:$path, "int64_t":$from, "int64_t":$fused, "int64_t":$materialised,
+      StringRefParameter<"one sentence">:$why);
+  let assemblyFormat = [{
+    `<` $path `,` `from` `=` $from `,` `fused` `=` $fused `,` `materialised` `=` $materialised `,` `why` `=` $why `>`
+  }];
+}
+
 #endif

@@ -30,6 +30,8 @@ namespace cortiq::kernel {
 inline constexpr llvm::StringLiteral kGateAttr = "kernel.gate";
 /// Attribute of a kernel.weight that is mixed at run time: `parts`, symbols, and `skills`, the skill of each (-1:
 /// none).
+/// On a product of a matrix: #kernel.path, by kernel-choose-path.
+inline constexpr llvm::StringLiteral kPathAttr = "kernel.path";
 inline constexpr llvm::StringLiteral kBlendAttr = "kernel.blend";
 
 } // namespace cortiq::kernel

@@ -43,13 +43,14 @@ def Kernel_DefineOp : Kernel_TableOp<"define"> {
   let summary = "a generated kernel";
   let description = [{
     An entry of the kernel table. Its symbol is the word of the kernel naming grammar for its spec, the name under which
-    objdump, perf and gdb see the code.
+    objdump, perf and gdb see the code. With `from_tokens` it takes any number of tokens from that on, up to its tile's.
 
     ```mlir
     kernel.define @gemv_f32_q8a_q4_k_r16_k576_1x16_v3 <q4_k, r16, k = 576, tile = 1x16, act = q8a, isa = "x86-64-v3">
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Kernel_Spec:$spec);
+  let arguments = (ins SymbolNameAttr:$sym_name, Kernel_Spec:$spec,
+      OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$from_tokens);
   let assemblyFormat = "$sym_name $spec attr-dict";
   let hasVerifier = 1;
 }
