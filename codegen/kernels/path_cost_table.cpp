@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kTargets[] = {"x86-64-v3", "avxvnni", "avx512vnni"};
 /// Targets whose kernels are those of another, tiles apart.
-constexpr std::pair<std::string_view, std::string_view> kSame[] = {{"amx", "avx512vnni"}};
+constexpr std::pair<std::string_view, std::string_view> kSame[] = {{"amx", "avx512vnni"}, {"avx512vbmi", "avx512vnni"}};
 
 struct Row {
   std::string_view codec;

@@ -2,8 +2,9 @@
 
 #include <charconv>
 #include <optional>
-#include <utility>
+#include <vector>
 
+#include "formats/checked_math.h"
 #include "formats/codec/codec.h"
 #include "formats/mapped_file.h"
 #include "formats/quote.h"
@@ -15,18 +16,22 @@ namespace {
 
 using formats::quote;
 
-/// "128x64" as rows and columns, both above 0.
-std::optional<std::pair<uint64_t, uint64_t>> parse_shape(std::string_view text) {
-  uint64_t rows = 0;
-  uint64_t cols = 0;
-  const char* end = text.data() + text.size();
-  const auto [after_rows, first] = std::from_chars(text.data(), end, rows);
-  if (first != std::errc() || after_rows == end || *after_rows != 'x')
-    return std::nullopt;
-  const auto [after_cols, second] = std::from_chars(after_rows + 1, end, cols);
-  if (second != std::errc() || after_cols != end || rows == 0 || cols == 0)
-    return std::nullopt;
-  return std::pair(rows, cols);
+/// "128x64", or "8x128x64", as numbers above 0.
+std::optional<std::vector<uint64_t>> parse_shape(std::string_view text) {
+  std::vector<uint64_t> sizes;
+  const char *at = text.data(), *end = text.data() + text.size();
+  for (;;) {
+    uint64_t size = 0;
+    const auto [after, error] = std::from_chars(at, end, size);
+    if (error != std::errc() || size == 0 || sizes.size() == 3)
+      return std::nullopt;
+    sizes.push_back(size);
+    if (after == end)
+      return sizes;
+    if (*after != 'x')
+      return std::nullopt;
+    at = after + 1;
+  }
 }
 
 std::string known_codecs() {
@@ -46,19 +51,28 @@ Status run(const Arguments& arguments) {
   if (codec == nullptr || codec->decode_row == nullptr)
     return unsupported("there is no decoder for " + quote(arguments.value) + "; known are " + known_codecs());
   const auto shape = parse_shape(arguments.get("shape"));
-  if (!shape)
-    return invalid("--shape is " + quote(arguments.get("shape")) + ", expected rows and columns such as 128x64");
-  const auto [rows, cols] = *shape;
+  const bool grouped = arguments.has("grouped");
+  if (!shape || shape->size() != (grouped ? 3 : 2))
+    return invalid("--shape is " + quote(arguments.get("shape")) + ", expected " +
+                   (grouped ? "experts, rows and columns such as 8x128x64" : "rows and columns such as 128x64"));
+  const uint64_t cols = shape->back();
+  const auto product = formats::checked_mul(shape->front(), grouped ? (*shape)[1] : 1);
+  if (!product)
+    return invalid("--shape " + std::string(arguments.get("shape")) + " has more rows than can be counted");
+  const uint64_t rows = *product;
   if (StatusOr<uint64_t> size = codec->payload_bytes(*codec, rows, cols); !size.ok())
     return size.status().with_prefix("--shape " + std::string(arguments.get("shape")));
   CORTIQ_ASSIGN_OR_RETURN(const formats::MappedFile file, formats::MappedFile::open(arguments.file));
   CORTIQ_RETURN_IF_ERROR(
       formats::check_payload(*codec, file.bytes(), rows, cols, /*strict=*/false).with_prefix(quote(arguments.file)));
+  if (grouped)
+    return write_grouped(*codec, file.bytes(), {(*shape)[0], (*shape)[1], cols}, std::string(arguments.get("output")));
   return write_decoded(*codec, file.bytes().data(), rows, cols, std::string(arguments.get("output")));
 }
 
 constexpr Option kOptions[] = {
-    {"--shape", "RxC", "rows and columns of the payload", true},
+    {"--shape", "RxC", "rows and columns of the payload, with --grouped ExRxC", true},
+    {"--grouped", nullptr, "the payload is a stack of experts, each of which is written transposed: [E][C][R]"},
     kOutput,
 };
 

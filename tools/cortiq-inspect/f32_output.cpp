@@ -24,4 +24,16 @@ Status write_decoded(const formats::Codec& codec, const uint8_t* payload, uint64
   return file.commit();
 }
 
+Status write_grouped(const formats::Codec& codec, std::span<const uint8_t> payload, const formats::GroupedShape& shape,
+                     const std::string& path) {
+  CORTIQ_ASSIGN_OR_RETURN(formats::AtomicFile file, formats::AtomicFile::create(path));
+  std::vector<float> values(shape.n * shape.k);
+  for (uint64_t e = 0; e < shape.experts; ++e) {
+    formats::decode_transposed(codec, payload, shape, e, values);
+    CORTIQ_RETURN_IF_ERROR(
+        file.write(std::span(reinterpret_cast<const uint8_t*>(values.data()), values.size() * sizeof(float))));
+  }
+  return file.commit();
+}
+
 } // namespace cortiq::inspect

@@ -9,14 +9,18 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
 #include "mlir/IR/MLIRContext.h"
 
 #include "codegen/kernels/build_kernel.h"
+#include "codegen/kernels/wide_core.h"
 #include "test/unit/kernels/kernel_runner.h"
+#include "test/unit/kernels/q8k.h"
 #include "test/unit/x86/kernel_harness.h"
 
 namespace cortiq::test {
@@ -96,6 +100,46 @@ double measure(mlir::MLIRContext& context, const KernelProblem& problem, const T
   return best * 1e12 / double(data.rows * spec.k * tokens);
 }
 
+/// Activations with one scale a record beside those in groups of 32: the cost by 1 and by several tokens at once, and
+/// the error of each form, relative to what a row's sum is expected to be, with every 61st activation twelve times as
+/// large.
+void measure_wide(const formats::Codec& codec, const Target& target, uint64_t k) {
+  mlir::MLIRContext context;
+  const uint32_t tile = target.unit.lanes == 8 ? 4 : 8;
+  KernelProblem exact{{.codec = codec.id, .k = k, .tokens = tile, .arm = codegen::Arm::kExact, .isa = target.name},
+                      kGroups};
+  const KernelData data = make_kernel_data(exact, Data::kOrdinary, 1);
+  KernelData fast = data, wide = data;
+  fast.act.clear();
+  wide.act.clear();
+  for (uint32_t t = 0; t < tile; ++t) {
+    std::vector<float> x(k);
+    std::memcpy(x.data(), &data.act[t * data.act_stride], k * 4);
+    const std::vector<uint8_t> groups = quantize_q8a(x), records = quantize_q8k(x, codec.block).bytes;
+    fast.act.insert(fast.act.end(), groups.begin(), groups.end());
+    wide.act.insert(wide.act.end(), records.begin(), records.end());
+    fast.act_stride = groups.size();
+    wide.act_stride = records.size();
+  }
+  for (const auto& [arm, form, name] :
+       {std::tuple(codegen::Arm::kFast, &fast, "q8a"), std::tuple(codegen::Arm::kWide, &wide, "q8k")}) {
+    KernelProblem problem = exact;
+    problem.spec.arm = arm;
+    const double one = measure(context, problem, target, *form, 1, 1);
+    const double several = measure(context, problem, target, *form, tile, tile);
+    auto kernel = codegen::build_kernel(context, problem.spec, target.unit);
+    auto code = codegen::emit_x86(**kernel, *codegen::x86_target(target.name), {});
+    const std::vector<float> y =
+        run_kernel(problem, *form, [&](const formats::KernelArgs* args) { testing::call(*code, args); });
+    double error = 0;
+    for (size_t i = 0; i < y.size(); ++i)
+      error += std::pow((y[i] - data.expected[i]) / data.magnitude[i], 2);
+    std::printf("// %s %s %s: ps a weight and token %.1f (1 token), %.1f (%u at once); error %.2e of sum |w x|\n",
+                std::string(codec.name).c_str(), target.name, name, one, several, tile,
+                std::sqrt(error / double(y.size())));
+  }
+}
+
 void measure_codec(const formats::Codec& codec, const Target& target, uint64_t k) {
   mlir::MLIRContext context;
   for (codegen::Arm arm : {codegen::Arm::kFast, codegen::Arm::kExact}) {
@@ -128,8 +172,11 @@ int main(int argc, char** argv) {
     }
     const uint64_t k = argc < 3 ? 2048 : std::strtoull(argv[2], nullptr, 10);
     for (const formats::Codec& codec : formats::codec_table())
-      if (argc < 4 || std::any_of(argv + 3, argv + argc, [&](const char* name) { return codec.name == name; }))
+      if (argc < 4 || std::any_of(argv + 3, argv + argc, [&](const char* name) { return codec.name == name; })) {
         test::measure_codec(codec, target, k);
+        if (codegen::has_wide_form(codec.id))
+          test::measure_wide(codec, target, k);
+      }
   }
   return 0;
 }
