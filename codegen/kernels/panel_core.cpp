@@ -144,7 +144,8 @@ void PanelCore::decode_floats(const RecordPlace& place) {
 
 void PanelCore::multiply() {
   const unsigned at_once = tokens_at_once(e_);
-  CoreContext c{e_, spec_, *decoder_, decoder_->geometry(), format_, c_.vectors, {}, c_.scratch, c_.dot4, c_.signed_dot4, 0};
+  CoreContext c{e_, spec_,      *decoder_, decoder_->geometry(), format_, c_.vectors,
+                {}, c_.scratch, c_.dot4,   c_.signed_dot4,       0};
   e_.loop(e_.index(0), tokens_, at_once, {c_.tokens[0]}, [&](Value token, const std::vector<Value>& in) {
     c.tokens = {in[0]};
     for (unsigned t = 1; t < at_once; ++t)
