@@ -26,10 +26,10 @@ Status check_kernel(const artifact::Kernel& kernel, const KernelNeeds& needs) {
                  formats::quote(weight.entry->name()->string_view()));
 }
 
-/// The largest that fits, of those up to number `last`.
+/// The largest that fits, of those up to number `last`; the first for no tokens, which a plan in memory may say.
 size_t largest_tile(const std::vector<Tile>& tiles, uint64_t tokens, size_t last = SIZE_MAX) {
   size_t tile = std::min(last, tiles.size() - 1);
-  while (tiles[tile].from_tokens != 0 ? tiles[tile].from_tokens > tokens : tiles[tile].tokens > tokens)
+  while (tile != 0 && (tiles[tile].from_tokens != 0 ? tiles[tile].from_tokens > tokens : tiles[tile].tokens > tokens))
     --tile;
   return tile;
 }

@@ -63,6 +63,7 @@ TEST(KernelTilesTest, FewTokensLeaveTheVaryingKernelAlone) {
   EXPECT_FALSE(on_tile_registers(kTiles, 95));
   EXPECT_TRUE(on_tile_registers(kTiles, 96));
   EXPECT_FALSE(on_tile_registers({kTiles.begin(), kTiles.begin() + 2}, 96));
+  EXPECT_EQ(tokens_a_pass(kTiles, 0), 0);
   EXPECT_EQ(tokens_a_pass(kTiles, 5), 1);
   EXPECT_EQ(tokens_a_pass(kTiles, 20), 8);
   EXPECT_EQ(tokens_a_pass(kTiles, 100), 100);
