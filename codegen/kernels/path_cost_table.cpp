@@ -1,6 +1,7 @@
 // The costs that bench the paths against each other: a row a codec, by arm and target; zeros where nothing was
 // measured. Measured by test/unit/kernels/path_costs.cpp on an AMD EPYC (family 26, 1 MiB of second-level cache a
-// core), 2,048 columns, weights in cache (docs/performance.md).
+// core), 2,048 columns, weights in cache (docs/performance.md). One cell was not: the measurement of f16's exact arm on
+// avxvnni was disturbed, and bf16's figures stand there.
 
 #include "codegen/kernels/path_cost.h"
 
