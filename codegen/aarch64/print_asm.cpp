@@ -1,98 +1,30 @@
-// Disassembly through LLVM's MC layer: what --emit=asm shows.
+#include "codegen/machine/print_asm.h"
 
 #include "codegen/aarch64/aarch64.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/MC/MCAsmInfo.h"
-#include "llvm/MC/MCContext.h"
-#include "llvm/MC/MCDisassembler/MCDisassembler.h"
-#include "llvm/MC/MCInst.h"
-#include "llvm/MC/MCInstPrinter.h"
-#include "llvm/MC/MCInstrInfo.h"
-#include "llvm/MC/MCRegisterInfo.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/MCTargetOptions.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace cortiq::codegen {
 namespace {
 
-/// The disassembler and what it needs to live.
-class Disassembler {
-public:
-  Disassembler() {
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64Disassembler();
-    const llvm::Triple triple("aarch64-unknown-linux-gnu");
-    std::string error;
-    const llvm::Target* target = llvm::TargetRegistry::lookupTarget("", const_cast<llvm::Triple&>(triple), error);
-    if (!target)
-      return;
-    registers_.reset(target->createMCRegInfo(triple.str()));
-    asm_info_.reset(target->createMCAsmInfo(*registers_, triple.str(), llvm::MCTargetOptions()));
-    instructions_.reset(target->createMCInstrInfo());
-    subtarget_.reset(target->createMCSubtargetInfo(triple.str(), "", "+dotprod,+i8mm,+fullfp16"));
-    context_ = std::make_unique<llvm::MCContext>(triple, asm_info_.get(), registers_.get(), subtarget_.get());
-    disassembler_.reset(target->createMCDisassembler(*subtarget_, *context_));
-    printer_.reset(target->createMCInstPrinter(triple, /*the one syntax*/ 0, *asm_info_, *instructions_, *registers_));
-    printer_->setPrintImmHex(true);
-    printer_->setPrintBranchImmAsAddress(true);
-  }
+void initialise() {
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64Disassembler();
+}
 
-  bool usable() const { return printer_ != nullptr; }
-
-  /// Prints the instruction at `offset` and returns its size; 0 where there is none.
-  uint64_t print(llvm::ArrayRef<uint8_t> bytes, uint64_t offset, llvm::raw_ostream& out) const {
-    llvm::MCInst instruction;
-    uint64_t size = 0;
-    if (disassembler_->getInstruction(instruction, size, bytes.drop_front(offset), offset, llvm::nulls()) !=
-        llvm::MCDisassembler::Success)
-      return 0;
-    printer_->printInst(&instruction, offset, "", *subtarget_, out);
-    return size;
-  }
-
-private:
-  std::unique_ptr<llvm::MCRegisterInfo> registers_;
-  std::unique_ptr<llvm::MCAsmInfo> asm_info_;
-  std::unique_ptr<llvm::MCInstrInfo> instructions_;
-  std::unique_ptr<llvm::MCSubtargetInfo> subtarget_;
-  std::unique_ptr<llvm::MCContext> context_;
-  std::unique_ptr<llvm::MCDisassembler> disassembler_;
-  std::unique_ptr<llvm::MCInstPrinter> printer_;
-};
+constexpr AsmSyntax kSyntax = {.machine = "AArch64",
+                               .triple = "aarch64-unknown-linux-gnu",
+                               .features = "+dotprod,+i8mm,+fullfp16",
+                               .variant = 0, // the one there is
+                               .targets_from_end = false,
+                               .smallest = 4,
+                               .initialise = initialise};
 
 } // namespace
 
 std::string print_aarch64_asm(const MachineCode& code) {
-  thread_local const Disassembler disassembler;
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  if (!disassembler.usable())
-    return "; this build of LLVM has no AArch64 disassembler\n";
-  const llvm::ArrayRef<uint8_t> bytes(code.bytes.data(), code.code_bytes);
-  for (uint64_t offset = 0; offset < code.code_bytes;) {
-    std::string line;
-    llvm::raw_string_ostream printed(line);
-    uint64_t size = disassembler.print(bytes, offset, printed);
-    if (size == 0) {
-      line = "\t(bad)"; // padding, or what is no instruction
-      size = 4;
-    }
-    out << llvm::format("%6x: ", static_cast<unsigned>(offset))
-        << llvm::left_justify(llvm::toHex(bytes.slice(offset, size), /*LowerCase=*/true), 22) << line << '\n';
-    offset += size;
-  }
-  const size_t constants = (code.code_bytes + 63) / 64 * 64;
-  for (size_t at = constants; at < code.bytes.size(); at += 32)
-    out << llvm::format("%6x: ", static_cast<unsigned>(at)) << "constants "
-        << llvm::toHex(llvm::ArrayRef(code.bytes).slice(at, std::min<size_t>(32, code.bytes.size() - at)), true)
-        << '\n';
-  return text;
+  return print_asm(code, kSyntax);
 }
 
 } // namespace cortiq::codegen

@@ -1,0 +1,26 @@
+#pragma once
+
+// A listing of machine code through LLVM's disassembler: what --emit=asm shows.
+
+#include <cstdint>
+#include <string>
+
+#include "codegen/machine/machine_code.h"
+
+namespace cortiq::codegen {
+
+/// How a machine's code is read and written. One constant a machine.
+struct AsmSyntax {
+  const char* machine;   ///< for people
+  const char* triple;    ///< as LLVM names it
+  const char* features;  ///< all that kernels may use
+  unsigned variant;      ///< LLVM's number of the syntax
+  bool targets_from_end; ///< branch targets count from the end of their instruction, not from its start
+  uint64_t smallest;     ///< bytes to go on by where there is no instruction
+  void (*initialise)();  ///< makes LLVM know the machine
+};
+
+/// One line an instruction, then the constants.
+std::string print_asm(const MachineCode& code, const AsmSyntax& syntax);
+
+} // namespace cortiq::codegen
