@@ -64,9 +64,15 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
   if (logits.empty())
     out.finish = FinishReason::kCancelled;
   Clock::time_point decode_start = start;
+  std::vector<float> masked;
   while (!logits.empty() && out.tokens.size() < options.max_tokens) {
     CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), stepper.position() - 1));
-    CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, sampler.sample(logits));
+    if (options.constraint) {
+      masked.assign(logits.begin(), logits.end());
+      options.constraint->mask(masked);
+    }
+    CORTIQ_ASSIGN_OR_RETURN(const uint32_t id,
+                            sampler.sample(options.constraint ? std::span<const float>(masked) : logits));
     if (out.tokens.empty()) {
       out.first_token_seconds = seconds_since(start);
       decode_start = Clock::now();
@@ -79,6 +85,10 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
     out.tokens.push_back(id);
     if (sink)
       CORTIQ_RETURN_IF_ERROR(sink(id, logits));
+    if (options.constraint && !options.constraint->accept(id)) {
+      out.finish = FinishReason::kStop;
+      break;
+    }
     if (out.tokens.size() == options.max_tokens || stepper.position() == engine.max_context())
       break; // the last token needs no forward pass
     if (cancelled()) {

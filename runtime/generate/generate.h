@@ -11,12 +11,13 @@
 #include "formats/status.h"
 #include "runtime/engine.h"
 #include "runtime/generate/stepper.h"
+#include "runtime/generate/token_constraint.h"
 #include "runtime/sampling/sampler.h"
 
 namespace cortiq::runtime {
 
 enum class FinishReason {
-  kStop,      ///< a stop id was chosen
+  kStop,      ///< a stop id was chosen, or the constraint ended the text
   kLength,    ///< the token limit, or the context, is reached
   kCancelled, ///< GenerateOptions::cancelled said so
 };
@@ -28,6 +29,7 @@ struct GenerateOptions {
   Speculation speculation = Speculation::kAuto; ///< for engines that can guess ahead
   /// Asked before each step and each batch of the prompt; true ends the generation. The engine then holds what was run.
   std::function<bool()> cancelled = nullptr;
+  TokenConstraint* constraint = nullptr; ///< asked before each choice; null: none
 };
 
 struct Generated {

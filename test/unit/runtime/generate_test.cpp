@@ -96,6 +96,42 @@ TEST(Generate, IsCancelledBetweenBatchesAndBetweenTokens) {
   EXPECT_EQ(engine.position(), 2u); // the prompt and the first token; the second was chosen only
 }
 
+/// Allows multiples of ten, up to a last one.
+class Tens : public TokenConstraint {
+public:
+  explicit Tens(uint32_t last) : last_(last) {}
+  void mask(std::span<float> logits) override {
+    for (size_t id = 0; id < logits.size(); ++id)
+      if (id == 0 || id % 10 != 0 || (!accepted.empty() && id != accepted.back() + 10u))
+        logits[id] = -INFINITY;
+  }
+  bool accept(uint32_t id) override {
+    accepted.push_back(id);
+    return id != last_;
+  }
+  std::vector<uint32_t> accepted;
+
+private:
+  uint32_t last_;
+};
+
+TEST(Generate, AConstraintNarrowsEachChoiceAndEndsTheText) {
+  Counter engine(50);
+  Tens tens(50);
+  std::vector<float> shown;
+  sampling::Sampler sampler(sampling::SamplingOptions::greedy(), static_cast<uint32_t>(engine.vocab()));
+  const auto result = generate(engine, sampler, std::vector<uint32_t>{29}, {.stop_ids = {}, .constraint = &tens},
+                               [&](uint32_t, std::span<const float> logits) {
+                                 shown.push_back(logits[1]);
+                                 return Status();
+                               });
+  ASSERT_TRUE(result.ok());
+  EXPECT_THAT(result->tokens, ElementsAre(30, 40, 50));
+  EXPECT_EQ(result->finish, FinishReason::kStop);
+  EXPECT_EQ(tens.accepted, result->tokens);
+  EXPECT_THAT(shown, ElementsAre(0, 0, 0)); // the model's own logits
+}
+
 TEST(Generate, AnEmptyPromptIsOneSentence) {
   Counter engine(32);
   EXPECT_THAT(run(engine, {}, {}).status().message(), HasSubstr("no tokens"));

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "formats/overlay/selection.h"
 #include "runtime/generate/generate.h"
+#include "runtime/generate/token_constraint.h"
 #include "runtime/sampling/sampler.h"
 
 namespace cortiq::serve {
@@ -29,6 +31,8 @@ struct Request {
   bool ignore_end = false;        ///< the model's own end tokens do not
   formats::OverlaySelection overlay;
   std::optional<uint32_t> logprobs; ///< wanted for the chosen token and so many of the likeliest
+  /// What may be chosen; of this request alone. Null: everything.
+  std::shared_ptr<runtime::TokenConstraint> constraint = nullptr;
 };
 
 /// A token and how likely the model itself thought it, before temperature, penalties and filters.

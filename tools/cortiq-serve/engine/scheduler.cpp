@@ -113,22 +113,34 @@ Scheduler::~Scheduler() {
 }
 
 std::shared_ptr<Job> Scheduler::submit(Request request, Job::Clock::time_point deadline) {
+  std::vector<Request> one;
+  one.push_back(std::move(request));
+  const std::vector<std::shared_ptr<Job>> jobs = submit_all(std::move(one), deadline);
+  return jobs.empty() ? nullptr : jobs.front();
+}
+
+std::vector<std::shared_ptr<Job>> Scheduler::submit_all(std::vector<Request> requests,
+                                                        Job::Clock::time_point deadline) {
   const std::lock_guard lock(mutex_);
   for (const std::shared_ptr<Job>& job : queue_.take_cancelled()) {
     job->finish({.outcome = Outcome::kCancelled, .message = ""});
     ++state_.cancelled;
   }
   // A free session takes a request at once: only those that have to wait count.
-  const bool waits = std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->job; });
-  if (draining_ || (waits && queue_.size() >= queue_limit_)) {
-    ++state_.refused;
-    return nullptr;
+  const auto free = static_cast<size_t>(
+      std::count_if(workers_.begin(), workers_.end(), [](const auto& worker) { return !worker->job; }));
+  if (draining_ || queue_.size() + requests.size() > queue_limit_ + free) {
+    state_.refused += requests.size();
+    return {};
   }
-  auto job = std::make_shared<Job>(std::move(request), deadline);
-  ++state_.accepted;
-  queue_.push(job);
+  std::vector<std::shared_ptr<Job>> out;
+  for (Request& request : requests) {
+    out.push_back(std::make_shared<Job>(std::move(request), deadline));
+    ++state_.accepted;
+    queue_.push(out.back());
+  }
   assign();
-  return job;
+  return out;
 }
 
 /// Gives waiting jobs to free workers. The mutex is held.
@@ -213,6 +225,7 @@ Finish Scheduler::generate(Worker& worker, Job& job) {
   options.max_tokens = request.max_tokens;
   if (!request.ignore_end)
     options.stop_ids = config.eos_ids;
+  options.constraint = request.constraint.get();
   options.cancelled = [&] { return answer.stopped() || job.cancelled(); };
   const StatusOr<runtime::Generated> generated =
       runtime::generate(session, sampler, std::span(request.prompt).subspan(kept), options,

@@ -47,6 +47,9 @@ public:
 
   /// Takes a request on. Null when too many wait already, or after drain().
   std::shared_ptr<Job> submit(Request request, Job::Clock::time_point deadline);
+  /// The same for several of one client (the choices of a question: where their prompts are equal they share it); all
+  /// are taken on, or none: then it is empty.
+  std::vector<std::shared_ptr<Job>> submit_all(std::vector<Request> requests, Job::Clock::time_point deadline);
   /// Takes on nothing more, and waits until what was taken on is done, but not beyond `until`: then it is cancelled.
   void drain(Job::Clock::time_point until);
   /// After drain(): nothing will be taken on any more.
