@@ -24,7 +24,8 @@ constexpr uint64_t kIdleFactor = 4;
 constexpr uint64_t kSpinsOversubscribed = 16;
 // Of a stage's number of items: they are begun in their order.
 constexpr uint64_t kInOrder = uint64_t{1} << 63;
-// Blocks a worker's share is taken in, so that a late or slow worker leaves most of it to the others.
+// A block is at most this part of a worker's share, so that a late or slow worker leaves most of it to the others, and
+// at most half of what is left, so that the last ones are short.
 constexpr uint64_t kBlocksPerWorker = 4;
 constexpr uint64_t kCounterBytes = 64;
 
@@ -293,7 +294,7 @@ std::optional<Executor::Block> Executor::take_block(uint64_t phase, unsigned own
     if (first + taken >= last)
       return std::nullopt;
     const uint64_t share = last - first, blocks = kBlocksPerWorker * (in_order ? threads() : 1);
-    const uint64_t count = std::min(share - taken, std::max<uint64_t>(1, share / blocks));
+    const uint64_t count = std::max<uint64_t>(1, std::min(share / blocks, (share - taken) / 2));
     if (cursor.compare_exchange_weak(seen, tag << kTagBits | (taken + count), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
       return Block{first + taken, first + taken + count};

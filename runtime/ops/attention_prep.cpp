@@ -83,30 +83,31 @@ uint64_t padded(uint64_t count) {
 class AttentionPrepCall final : public Call {
 public:
   CallInfo info() const override { return {"attention_prep", heads + 2 * kv.kv_heads, kv.k_dim, 0}; }
-  uint64_t items(const StepShape& shape) const override { return shape.count; }
+  /// One a token and KV head, with the queries that read it: the sixteen lanes of a position lie in as many lines of
+  /// the cache as a key has dimensions, too many for one thread to fetch while the others wait.
+  uint64_t items(const StepShape& shape) const override { return shape.count * kv.kv_heads; }
   uint64_t scratch_bytes() const override { return 6 * padded(std::max(kv.k_dim, kv.v_dim)); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
-    for (uint64_t token = shape.first + begin; token < shape.first + end; ++token) {
-      float* query = q.f32(step.arena, token);
+    const uint64_t group = heads / kv.kv_heads;
+    for (uint64_t item = begin; item < end; ++item) {
+      const uint64_t token = shape.first + item / kv.kv_heads, head = item % kv.kv_heads;
+      const uint64_t first = head * group * kv.k_dim, count = group * kv.k_dim;
+      float* query = q.f32(step.arena, token) + first;
       if (q_still.present)
-        std::memcpy(q_still.f32(step.arena, token), query, heads * kv.k_dim * sizeof(float));
-      for (uint64_t head = 0; head < heads; ++head)
-        turn(step, token, query + head * kv.k_dim, q_norm);
+        std::memcpy(q_still.f32(step.arena, token) + first, query, count * sizeof(float));
+      for (uint64_t i = 0; i < group; ++i)
+        turn(step, token, query + i * kv.k_dim, q_norm);
       if (temperature_scale != 0)
-        warm(query, heads * kv.k_dim, step.position + token);
-      float* key = k.f32(step.arena, token);
-      float* value = v.f32(step.arena, token);
-      for (uint64_t head = 0; head < kv.kv_heads; ++head) {
-        turn(step, token, key + head * kv.k_dim, k_norm);
-        if (v_norm)
-          HWY_DYNAMIC_DISPATCH(NormHead)(value + head * kv.v_dim, nullptr, kv.v_dim, eps);
-        const bool fits =
-            append(step, step.position + token, head, key + head * kv.k_dim, value + head * kv.v_dim, scratch);
-        if (!fits)
-          step.kv_overflow->store(layer + 1, std::memory_order_relaxed);
-      }
+        warm(query, count, step.position + token);
+      float* key = k.f32(step.arena, token) + head * kv.k_dim;
+      float* value = v.f32(step.arena, token) + head * kv.v_dim;
+      turn(step, token, key, k_norm);
+      if (v_norm)
+        HWY_DYNAMIC_DISPATCH(NormHead)(value, nullptr, kv.v_dim, eps);
+      if (!append(step, step.position + token, head, key, value, scratch))
+        step.kv_overflow->store(layer + 1, std::memory_order_relaxed);
     }
   }
 

@@ -36,7 +36,7 @@ namespace {
 HWY_EXPORT(GluRange);
 HWY_EXPORT(QuantizeGlu);
 
-constexpr uint64_t kColumns = 2048; // an item's; a multiple of 32
+constexpr uint64_t kColumns = 512; // an item's; a multiple of 32
 
 class GluCall final : public Call {
 public:

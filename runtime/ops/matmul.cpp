@@ -20,6 +20,9 @@ using formats::kRowGroup;
 constexpr uint64_t kItemBytes = 96 * 1024;
 // Items a worker gets of each part at least, so that a late worker costs little.
 constexpr uint64_t kItemsPerWorker = 4;
+// Of a few tokens, whose weights pass once: as little as the wait for the last item may cost, three microseconds of a
+// core's share of memory.
+constexpr uint64_t kSinglePassItemBytes = 24 * 1024;
 
 /// One part of a MatmulOp: a weight with the kernels for its full groups and for its short last one.
 class MatmulCall final : public Call, public TokenProduct {
@@ -34,9 +37,10 @@ public:
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
     const uint64_t each = groups_an_item(shape);
-    for (uint64_t item = begin; item < end; ++item) {
+    const uint64_t together = single_pass(shape) ? end - begin : 1; // weights that pass once pass in one go
+    for (uint64_t item = begin; item < end; item += together) {
       const uint64_t first = item * each;
-      const uint64_t last = std::min(first + each, groups());
+      const uint64_t last = std::min(first + together * each, groups());
       const uint64_t full_last = std::min(last, full_groups());
       if (first < full_last)
         run_rows(step, shape, full_tiles, first, full_last - first, scratch);
@@ -77,13 +81,18 @@ private:
   uint64_t full_groups() const { return weight.rows / kRowGroup; }
   uint64_t groups() const { return formats::ceil_div(weight.rows, kRowGroup); }
 
+  bool single_pass(const StepShape& shape) const {
+    return shape.count <= 4 && shape.count <= tokens_a_pass(full_tiles.empty() ? tail_tiles : full_tiles, shape.count);
+  }
+
   uint64_t groups_an_item(const StepShape& shape) const {
     if (shape.threads == 1 && shape.count <= 4)
       return groups(); // nobody to share with, and no tile passes twice
     if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count)) // whole blocks of two groups
       return std::clamp<uint64_t>(groups() / (kItemsPerWorker * shape.threads) / 2 * 2, 2, formats::kTileKernelGroups);
     const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
-    const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / group_bytes);
+    const uint64_t by_cache =
+        std::max<uint64_t>(1, (single_pass(shape) ? kSinglePassItemBytes : kItemBytes) / group_bytes);
     const uint64_t by_workers = std::max<uint64_t>(1, groups() / (kItemsPerWorker * shape.threads));
     return std::min(by_cache, by_workers);
   }
