@@ -162,7 +162,7 @@ template <KvType kType, int R>
 HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint64_t block) {
   // Enough independent sums to hide the latency, few enough to stay in registers.
   constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
-  constexpr int kColumns = R <= 2 ? 4 : 2;
+  constexpr int kColumns = kVectors == 1 || R <= 2 ? 4 : 2;
   const uint64_t base = block * kAttentionBlock, place = block % task.blocks;
   uint64_t first = kAttentionBlock, last = 0; // positions that any of the rows sees
   for (int r = 0; r < R; ++r) {

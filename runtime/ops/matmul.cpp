@@ -88,8 +88,8 @@ private:
   uint64_t groups_an_item(const StepShape& shape) const {
     if (shape.threads == 1 && shape.count <= 4)
       return groups(); // nobody to share with, and no tile passes twice
-    if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count)) // whole blocks of two groups
-      return std::clamp<uint64_t>(groups() / (kItemsPerWorker * shape.threads) / 2 * 2, 2, formats::kTileKernelGroups);
+    if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count))
+      return 2; // a whole block: its weights are decoded once for all tokens, and what waits for the last item is short
     const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
     const uint64_t by_cache =
         std::max<uint64_t>(1, (single_pass(shape) ? kSinglePassItemBytes : kItemBytes) / group_bytes);
