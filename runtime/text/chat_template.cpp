@@ -3,17 +3,13 @@
 #include <ctime>
 
 #include "runtime/text/abi_bytes.h"
+#include "runtime/text/tokenizer_access.h"
 
 namespace cortiq::runtime::text {
 
 const std::string_view kDefaultChatTemplate =
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
-
-/// Reaches the handle of a Tokenizer.
-struct ChatAccess {
-  static const CortiqTextTokenizer* handle(const Tokenizer& tokenizer) { return tokenizer.handle_.get(); }
-};
 
 std::string local_time_now() {
   std::time_t now = std::time(nullptr);
@@ -37,7 +33,7 @@ StatusOr<std::string> render_chat_template(std::string_view chat_template, std::
 StatusOr<EncodedChat> encode_chat(const Tokenizer& tokenizer, std::string_view chat_template,
                                   std::string_view variables_json, std::string_view now) {
   AbiBytes text, ids, error;
-  int32_t result = cortiq_text_encode_chat(ChatAccess::handle(tokenizer), abi_view(chat_template),
+  int32_t result = cortiq_text_encode_chat(TokenizerAccess::handle(tokenizer), abi_view(chat_template),
                                            abi_view(variables_json), abi_view(now), text.out(), ids.out(), error.out());
   CORTIQ_RETURN_IF_ERROR(abi_status(result, error));
   return EncodedChat{text.text(), ids.ids()};

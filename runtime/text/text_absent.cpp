@@ -64,5 +64,24 @@ int32_t cortiq_text_encode_chat(const CortiqTextTokenizer*, CortiqTextView, Cort
                                 CortiqTextBytes*, CortiqTextBytes*, CortiqTextBytes* error) {
   return absent(error);
 }
+int32_t cortiq_text_vocabulary_new(const CortiqTextTokenizer*, uint32_t, const uint32_t*, size_t,
+                                   CortiqTextVocabulary**, CortiqTextBytes* error) {
+  return absent(error);
+}
+void cortiq_text_vocabulary_free(CortiqTextVocabulary*) {}
+int32_t cortiq_text_constraint_new(const CortiqTextVocabulary*, int32_t, CortiqTextView, CortiqTextConstraint**,
+                                   CortiqTextBytes* error) {
+  return absent(error);
+}
+int32_t cortiq_text_constraint_copy(const CortiqTextConstraint*, CortiqTextConstraint**, CortiqTextBytes* error) {
+  return absent(error);
+}
+void cortiq_text_constraint_free(CortiqTextConstraint*) {}
+int32_t cortiq_text_constraint_mask(CortiqTextConstraint*, uint32_t*, size_t, CortiqTextBytes* error) {
+  return absent(error);
+}
+int32_t cortiq_text_constraint_accept(CortiqTextConstraint*, uint32_t, bool*, CortiqTextBytes* error) {
+  return absent(error);
+}
 
 } // extern "C"

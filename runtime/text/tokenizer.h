@@ -46,7 +46,7 @@ public:
 
 private:
   friend class StreamDecoder;
-  friend struct ChatAccess;
+  friend struct TokenizerAccess;
   explicit Tokenizer(std::shared_ptr<const CortiqTextTokenizer> handle) : handle_(std::move(handle)) {}
   std::shared_ptr<const CortiqTextTokenizer> handle_;
 };

@@ -6,6 +6,7 @@ use std::slice;
 use serde_json::Value as Json;
 
 use crate::Result;
+use crate::constraint::{Constraint, Notation, Vocabulary};
 use crate::stream::StreamDecoder;
 use crate::template::{Clock, Job, render};
 use crate::tokenizer::TextTokenizer;
@@ -271,6 +272,99 @@ pub unsafe extern "C" fn cortiq_text_encode_chat(
             let encoded = chat::encode(tokenizer, source, &variables, clock)?;
             text.write(Bytes::of(encoded.text.into_bytes()));
             ids.write(Bytes::of(ids_to_bytes(&encoded.ids)));
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_vocabulary_new(
+    tokenizer: &TextTokenizer,
+    count: u32,
+    ends: *const u32,
+    end_count: usize,
+    out: *mut *mut Vocabulary,
+    error: *mut Bytes,
+) -> i32 {
+    unsafe {
+        guard(error, || {
+            let vocabulary = Vocabulary::new(tokenizer, count, ids_of(ends, end_count))?;
+            out.write(Box::into_raw(Box::new(vocabulary)));
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_vocabulary_free(vocabulary: *mut Vocabulary) {
+    if !vocabulary.is_null() {
+        drop(unsafe { Box::from_raw(vocabulary) });
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_constraint_new(
+    vocabulary: &Vocabulary,
+    notation: i32,
+    source: View,
+    out: *mut *mut Constraint,
+    error: *mut Bytes,
+) -> i32 {
+    unsafe {
+        guard(error, || {
+            let constraint = vocabulary.constrain(Notation::of(notation)?, &source.lossy())?;
+            out.write(Box::into_raw(Box::new(constraint)));
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_constraint_copy(
+    constraint: &Constraint,
+    out: *mut *mut Constraint,
+    error: *mut Bytes,
+) -> i32 {
+    unsafe {
+        guard(error, || {
+            out.write(Box::into_raw(Box::new(constraint.copy())));
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_constraint_free(constraint: *mut Constraint) {
+    if !constraint.is_null() {
+        drop(unsafe { Box::from_raw(constraint) });
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_constraint_mask(
+    constraint: &mut Constraint,
+    words: *mut u32,
+    count: usize,
+    error: *mut Bytes,
+) -> i32 {
+    unsafe {
+        guard(error, || {
+            constraint.mask(slice::from_raw_parts_mut(words, count))?;
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cortiq_text_constraint_accept(
+    constraint: &mut Constraint,
+    id: u32,
+    complete: *mut bool,
+    error: *mut Bytes,
+) -> i32 {
+    unsafe {
+        guard(error, || {
+            complete.write(constraint.accept(id)?);
             Ok(())
         })
     }

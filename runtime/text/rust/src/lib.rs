@@ -6,8 +6,10 @@
 mod abi;
 mod chat;
 mod compact;
+mod constraint;
 mod growth;
 mod pieces;
+mod schema;
 mod split;
 mod stream;
 mod template;

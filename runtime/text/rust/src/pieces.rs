@@ -40,6 +40,13 @@ pub struct PieceState {
     strip_done: bool,
 }
 
+impl PieceState {
+    /// Of a token that others stand before.
+    pub fn inside() -> Self {
+        Self { started: true, stripped: 0, strip_done: true }
+    }
+}
+
 impl PieceDecoder {
     pub fn new(decoder: &Json) -> Self {
         let mut steps = Vec::new();

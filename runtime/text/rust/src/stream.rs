@@ -5,7 +5,17 @@ use crate::pieces::PieceState;
 use crate::tokenizer::TextTokenizer;
 
 /// Markup of tool calls stays visible even where a tokenizer calls it special: callers parse it.
-const ALWAYS_SHOWN: [&str; 6] = ["<tool_call>", "</tool_call>", "<function", "</function>", "<param", "</param>"];
+const ALWAYS_SHOWN: [&str; 9] = [
+    "<tool_call>",
+    "</tool_call>",
+    "<function",
+    "</function>",
+    "<param",
+    "</param>",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+];
 
 pub struct StreamDecoder {
     skip_special: bool,
