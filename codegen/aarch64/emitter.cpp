@@ -46,6 +46,7 @@ public:
     result.code_bytes = a_.offset();
     result.spills = allocation_.spilled;
     result.frame_bytes = frame_bytes_;
+    result.loops = std::move(loops_);
     place_constants();
     pad(kAlignment);
     if (error_ != asmjit::kErrorOk)
@@ -239,6 +240,8 @@ private:
       while (a_.offset() % kLoopAlignment != 0)
         note(a_.nop());
     note(a_.bind(loop_starts_[instruction.loop]));
+    open_loops_.push_back(loops_.size());
+    loops_.push_back({.begin = a_.offset(), .iterations = instruction.iterations, .step = instruction.step});
   }
 
   void end_loop(const Instruction& instruction) {
@@ -246,6 +249,8 @@ private:
     emit_moves(instruction); // leaves the flags
     note(a_.b_lt(loop_starts_[instruction.loop]), "loop");
     note(a_.bind(loop_ends_[instruction.loop]));
+    loops_[open_loops_.back()].end = a_.offset();
+    open_loops_.pop_back();
   }
 
   void compare(const Instruction& instruction) {
@@ -346,6 +351,8 @@ private:
   std::vector<int> saved_scalars_, saved_vectors_;
   std::vector<Label> loop_starts_, loop_ends_;
   std::vector<bool> innermost_;
+  std::vector<CodeLoop> loops_;
+  std::vector<size_t> open_loops_; ///< of `loops_`, those whose end is still to come
   std::vector<Label> constant_labels_;
 };
 

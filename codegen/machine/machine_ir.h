@@ -66,6 +66,8 @@ struct Instruction {
   VReg scratch[4] = {kNoReg, kNoReg, kNoReg, kNoReg}; ///< for `moves` between slots: two scalar, two vector registers
   uint32_t loop = 0;                                  ///< kLoopBegin, kLoopEnd: which loop
   bool runs_at_least_once = false;                    ///< kLoopBegin: no check before the first iteration
+  uint64_t iterations = 0;                            ///< kLoopBegin: how many, 0 where only the run knows
+  int64_t step = 0;                                   ///< kLoopBegin: what an iteration adds to the counter
 };
 
 inline constexpr uint32_t kNoLoop = ~uint32_t{0};

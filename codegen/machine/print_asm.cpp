@@ -67,6 +67,22 @@ private:
   std::unique_ptr<llvm::MCInstPrinter> printer_;
 };
 
+/// The comments that stand in front of the instruction at `offset`.
+void print_loops(const MachineCode& code, uint64_t offset, llvm::raw_ostream& out) {
+  for (size_t i = code.loops.size(); i-- > 0;) // inner ones end first
+    if (code.loops[i].end == offset)
+      out << "; end of loop " << i << '\n';
+  for (size_t i = 0; i < code.loops.size(); ++i) {
+    const CodeLoop& loop = code.loops[i];
+    if (loop.begin != offset)
+      continue;
+    out << "; loop " << i << ": ";
+    if (loop.iterations != 0)
+      out << loop.iterations << " times, ";
+    out << "step " << loop.step << '\n';
+  }
+}
+
 } // namespace
 
 std::string print_asm(const MachineCode& code, const AsmSyntax& syntax) {
@@ -79,6 +95,7 @@ std::string print_asm(const MachineCode& code, const AsmSyntax& syntax) {
     return "; this build of LLVM has no " + std::string(syntax.machine) + " disassembler\n";
   const llvm::ArrayRef<uint8_t> bytes(code.bytes.data(), code.code_bytes);
   for (uint64_t offset = 0; offset < code.code_bytes;) {
+    print_loops(code, offset, out);
     std::string line;
     llvm::raw_string_ostream printed(line);
     uint64_t size = disassembler.print(bytes, offset, printed);

@@ -20,7 +20,8 @@ struct AsmSyntax {
   void (*initialise)();  ///< makes LLVM know the machine
 };
 
-/// One line an instruction, then the constants.
+/// One line an instruction, then the constants. Where loops begin and end stand comments that number them:
+/// "; loop 1: 96 times, step 32" ("; loop 0: step 1" where only the run knows how often), "; end of loop 1".
 std::string print_asm(const MachineCode& code, const AsmSyntax& syntax);
 
 } // namespace cortiq::codegen

@@ -43,6 +43,7 @@ public:
     result.code_bytes = c_.getSize();
     result.spills = allocation_.spilled;
     result.frame_bytes = frame_bytes_;
+    result.loops = std::move(loops_);
     place_constants();
     pad(kAlignment, 0);
     if (Xbyak::GetError() != Xbyak::ERR_NONE) {
@@ -205,6 +206,8 @@ private:
     if (innermost_[instruction.loop])
       c_.nop((kLoopAlignment - c_.getSize() % kLoopAlignment) % kLoopAlignment);
     c_.L(loop_starts_[instruction.loop]);
+    open_loops_.push_back(loops_.size());
+    loops_.push_back({.begin = c_.getSize(), .iterations = instruction.iterations, .step = instruction.step});
   }
 
   void end_loop(const Instruction& instruction) {
@@ -212,6 +215,8 @@ private:
     emit_moves(instruction); // leaves the flags
     c_.jl(loop_starts_[instruction.loop], Xbyak::CodeGenerator::T_AUTO);
     c_.L(loop_ends_[instruction.loop]);
+    loops_[open_loops_.back()].end = c_.getSize();
+    open_loops_.pop_back();
   }
 
   void compare(const Instruction& instruction) {
@@ -321,6 +326,8 @@ private:
   std::vector<int> saved_;
   std::vector<Label> loop_starts_, loop_ends_;
   std::vector<bool> innermost_;
+  std::vector<CodeLoop> loops_;
+  std::vector<size_t> open_loops_; ///< of `loops_`, those whose end is still to come
   uint32_t last_begun_ = 0;
   std::deque<Label> labels_;
   std::vector<Label*> constant_labels_;

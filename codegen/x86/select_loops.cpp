@@ -76,6 +76,8 @@ Status Selector::select_loop(vec::LoopOp loop) {
   begin.uses[1] = limit;
   begin.imm = immediate ? *hi : 0;
   begin.runs_at_least_once = lo && hi && *lo < *hi;
+  begin.iterations = begin.runs_at_least_once ? llvm::divideCeil(static_cast<uint64_t>(*hi - *lo), step) : 0;
+  begin.step = step;
   function_.code.push_back(std::move(begin));
 
   tests_.fill({});

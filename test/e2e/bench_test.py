@@ -81,6 +81,29 @@ class Bench:
         for flags in (("--shape", "512"), ("--shape", "0x256"), ("--shape", "512x100"), ("--shape", "999999999x999999999"), (), ("--shape", "2x256", "-o", "y")):
             self.tally.check(f"--gemv {flags} is refused", harness.why_not_refusal(self.call("--gemv", "gguf:Q4_K", *flags)))
 
+    def check_static(self):
+        found = self.json_of("--static", "--static", "gguf:Q8_0", "--shape", "64x1024", "--target", "dotprod,x86-64-v3")
+        kernels = {kernel["name"]: kernel for kernel in found["kernels"]} if found else {}
+        for name, bytes_per_weight in (("gemv_f32_q8a_q8_0_r16_k1024_1x16_dotprod", 34 / 32), ("gemv_f32_q8a_q8_0_r16_k1024_1x16_v3", 34 / 32)):
+            kernel = kernels.get(name, {})
+            right = kernel and 1 < kernel["instructions"] <= kernel["all_instructions"] < 20 and 0 < kernel["loads"] < kernel["instructions"] \
+                and kernel["bytes_per_weight"] == bytes_per_weight
+            self.tally.check(f"--static: {name}", None if right else str(kernel or list(kernels)))
+        if "why_no_cycles" in (found or {}):
+            self.tally.skip(found["why_no_cycles"])
+        else:
+            wrong = [name for name, kernel in kernels.items() if not kernel["cycles"] or min(kernel["cycles"].values()) <= 0]
+            self.tally.check("--static: cycles", ", ".join(wrong))
+        model = self.scratch.output(".gguf")
+        self.call("--synthetic", "tiny:q4_0", "-o", model)
+        listed = self.call("--static", model, "--target", "armv8", "--cpu", "cortex-a72")
+        self.tally.check("--static MODEL", harness.why_not_success(listed) or (None if "_q4_0_r16_" in listed.stdout else listed.stdout))
+        without = harness.run([os.path.join(self.args.bin, "cortiq-bench"), "--static", "gguf:Q4_0", "--shape", "16x256"], env={"PATH": self.scratch.folder})
+        self.tally.check("--static without llvm-mca", harness.why_not_success(without) or (None if "llvm-mca-19" in without.stdout else without.stdout))
+        for flags in (("gguf:Q4_0,",), ("gguf:Q9",), ("gguf:Q4_0", "--cpu", "m1"), ("gguf:Q4_0", "--target", "dotprod,,"), ("gguf:Q4_0", "--prefill", "3"),
+                      ("gguf:Q4_0", "--target", "nowhere"), ("gguf:Q4_0", "--shape", "16x3")):
+            self.tally.check(f"--static {' '.join(flags)} is refused", harness.why_not_refusal(self.call("--static", *flags)))
+
     def check_files(self):
         artifact, trace, picture = (self.scratch.output(end) for end in (".cqa", ".json", ".svg"))
         self.tally.check("-o OUT.cqa", harness.why_not_success(self.call("--synthetic", "3b,layers=2:q6_k", "-o", artifact)))
@@ -137,6 +160,7 @@ def main():
         for spec in SPECS:
             bench.check_spec(spec)
         bench.check_kernel()
+        bench.check_static()
         bench.check_files()
         bench.check_models()
         bench.check_refusals()

@@ -21,6 +21,7 @@
 #include "tools/cortiq-bench/machine/machine.h"
 #include "tools/cortiq-bench/model_bench.h"
 #include "tools/cortiq-bench/quality_bench.h"
+#include "tools/cortiq-bench/static_bench.h"
 #include "tools/cortiq-bench/synthetic/shape.h"
 #include "tools/cortiq-bench/synthetic_bench.h"
 #include "tools/cortiq-bench/thread_list.h"
@@ -45,7 +46,7 @@ struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
-  std::string numerics, target, memory, output, synthetic, threads;
+  std::string numerics, target, memory, output, synthetic, threads, counted, processors;
   uint64_t seed = 0;
   bool bandwidth = false, barriers = false, machine = false;
 };
@@ -151,6 +152,19 @@ void declare(CLI::App& app, CommandLine& line) {
       ->type_name("OUT")
       ->group(kernel);
 
+  const std::string counted = "What code costs";
+  app.add_option("--static", line.counted,
+                 "count instructions and loads in the loops of the kernels compiled for these codecs (with --shape, "
+                 "default " +
+                     std::string(cortiq::bench::kStaticShape) +
+                     ") or for a model, for 32 weights of one token; where llvm-mca-19 is installed with its estimate "
+                     "of cycles. Nothing is run: --target names any of the compiler's, several with commas between")
+      ->type_name("CODEC[,CODEC...]|MODEL")
+      ->group(counted);
+  app.add_option("--cpu", line.processors, "processors to estimate for, by LLVM's names (default: some of each target)")
+      ->type_name("NAME[,NAME...]")
+      ->group(counted);
+
   const std::string quality = "Quality on a text";
   app.add_option("--perplexity", line.quality.text,
                  "how well FILE predicts this text. It is cut into windows of --context tokens; each starts from an "
@@ -168,7 +182,7 @@ void declare(CLI::App& app, CommandLine& line) {
       ->type_name("REFERENCE")
       ->group(quality);
 
-  const std::string compile = "What is compiled, by --gemv, --synthetic and for --perplexity";
+  const std::string compile = "What is compiled, by --gemv, --static, --synthetic and for --perplexity";
   app.add_option("--numerics", line.numerics, "fast (default) or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
@@ -238,6 +252,16 @@ Status run_kernel(const CLI::App& app, CommandLine& line) {
   return cortiq::bench::bench_kernel(line.kernel);
 }
 
+Status run_static(const CLI::App& app, const CommandLine& line) {
+  CORTIQ_RETURN_IF_ERROR(
+      refuse(app, "--static", {"FILE",      "--gemv",   "--bandwidth", "--machine", "--barriers",   "--synthetic",
+                               "--prefill", "--decode", "--repeat",    "--threads", "--kv",         "--fill",
+                               "--memory",  "--pages",  "--numa",      "--device",  "--no-machine", "--verbose",
+                               "--profile", "--trace",  "--roofline",  "--weights", "--x",          "-o"}));
+  return cortiq::bench::bench_static(
+      {line.counted, line.kernel.shape, line.numerics, line.target, line.processors, line.model.json});
+}
+
 Status run_machine(const CLI::App& app, const CommandLine& line) {
   const char* mode = line.machine ? "--machine" : "--bandwidth";
   CORTIQ_RETURN_IF_ERROR(refuse(app, mode,
@@ -260,6 +284,9 @@ Status run(CLI::App& app, CommandLine& line) {
   if (app.count("--perplexity") != 0)
     return run_quality(app, line);
   CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));
+  if (app.count("--static") != 0)
+    return run_static(app, line);
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --static", {"--cpu"}));
   if (!line.kernel.codec.empty())
     return run_kernel(app, line);
   if (line.barriers) {
@@ -276,7 +303,8 @@ Status run(CLI::App& app, CommandLine& line) {
     return run_machine(app, line);
   const bool synthetic = app.count("--synthetic") != 0;
   if (line.model.files.empty() && !synthetic)
-    return cortiq::invalid("it needs a FILE, --synthetic, --machine, --barriers, --gemv or --bandwidth; see --help");
+    return cortiq::invalid(
+        "it needs a FILE, --synthetic, --machine, --barriers, --gemv, --static or --bandwidth; see --help");
   CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring a model's speed", {"--shape", "--weights", "--x"}));
   if (line.model.prefill == 0 && line.model.decode == 0)
     return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
