@@ -19,6 +19,28 @@ Hash256 hash256(std::span<const uint8_t> bytes) {
   return hash;
 }
 
+struct Hasher256::State {
+  crypto_generichash_state hash;
+};
+
+Hasher256::Hasher256() : state_(std::make_unique<State>()) {
+  [[maybe_unused]] static const int chosen = sodium_init();
+  crypto_generichash_init(&state_->hash, nullptr, 0, sizeof(Hash256));
+}
+Hasher256::~Hasher256() = default;
+Hasher256::Hasher256(Hasher256&& other) noexcept = default;
+Hasher256& Hasher256::operator=(Hasher256&& other) noexcept = default;
+
+void Hasher256::add(std::span<const uint8_t> bytes) {
+  crypto_generichash_update(&state_->hash, bytes.data(), bytes.size());
+}
+
+Hash256 Hasher256::finish() {
+  Hash256 hash;
+  crypto_generichash_final(&state_->hash, hash.data(), hash.size());
+  return hash;
+}
+
 Hash256 header_page_hash(std::span<const uint8_t> page) {
   std::array<uint8_t, kArtifactPage> copy;
   std::memcpy(copy.data(), page.data(), copy.size());

@@ -8,6 +8,7 @@
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/loader/load.h"
+#include "runtime/session/saved_session.h"
 #include "runtime/session/session.h"
 #include "runtime/vulkan/gpu.h"
 
@@ -111,6 +112,14 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
     out.summary = [session = session.get()] { return summarize(session->profile()); };
   out.report = [session = session.get()] {
     return describe(session->profile(), measure_read_bandwidth(session->threads()));
+  };
+  out.save = [session = session.get()](const std::string& to, const SavedSequence& sequence) {
+    return save_session(to, *session, sequence);
+  };
+  out.restore = [session = session.get()](const std::string& from) -> StatusOr<SavedSequence> {
+    CORTIQ_ASSIGN_OR_RETURN(const SavedSession saved, SavedSession::open(from));
+    CORTIQ_RETURN_IF_ERROR(saved.restore(*session));
+    return saved.sequence();
   };
   out.engine = std::move(session);
   out.load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

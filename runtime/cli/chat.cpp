@@ -7,8 +7,11 @@
 #include <string>
 #include <unistd.h>
 
+#include "formats/atomic_file.h"
+#include "formats/quote.h"
 #include "runtime/cli/output.h"
 #include "runtime/cli/overlay.h"
+#include "runtime/generate/common_beginning.h"
 #include "runtime/generate/generate.h"
 #include "runtime/text/conversation.h"
 
@@ -74,6 +77,35 @@ public:
     return {};
   }
 
+  /// Goes on with a saved session: with its messages, where it was a chat, else with its tokens alone. To be called
+  /// before the first message.
+  Status load() {
+    CORTIQ_RETURN_IF_ERROR(settle());
+    CORTIQ_ASSIGN_OR_RETURN(const SavedSequence saved, loaded_.restore(options_.load_session));
+    held_.assign(saved.tokens.begin(), saved.tokens.begin() + static_cast<std::ptrdiff_t>(loaded_.engine->position()));
+    if (saved.conversation.empty())
+      return {};
+    Json messages = Json::parse(saved.conversation, nullptr, /*allow_exceptions=*/false);
+    const auto sound = [](const Json& message) {
+      return message.is_object() && message.contains("role") && message["role"].is_string() &&
+             message.contains("content") && message["content"].is_string();
+    };
+    if (!messages.is_array() || !std::all_of(messages.begin(), messages.end(), sound))
+      return invalid(formats::quote(options_.load_session) + ": its conversation is damaged; begin a new one");
+    if (!options_.system.empty())
+      return invalid("--system begins a conversation, and " + formats::quote(options_.load_session) +
+                     " goes on with one; leave one of them out");
+    messages_ = std::move(messages);
+    return {};
+  }
+
+  Status save() {
+    loaded_.engine->rewind(std::min<uint64_t>(held_.size(), loaded_.engine->position()));
+    held_.resize(loaded_.engine->position());
+    return loaded_.save(options_.save_session,
+                        {held_, 0, messages_.dump(-1, ' ', false, Json::error_handler_t::replace)});
+  }
+
 private:
   static constexpr const char* kBlanks = " \t\r";
 
@@ -115,10 +147,8 @@ private:
       settled_ = true;
       held_.clear();
     }
-    // What the engine holds already and the new text begins with is kept; at least one token is run for its logits.
-    const auto difference = std::mismatch(held_.begin(), held_.end(), ids.begin(), ids.end());
-    size_t kept = static_cast<size_t>(difference.first - held_.begin());
-    kept = std::min(kept, ids.size() - std::min<size_t>(1, ids.size()));
+    // What the engine holds already and the new text begins with is kept.
+    const uint64_t kept = common_beginning(held_, ids);
     loaded_.engine->rewind(kept);
     held_.assign(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(kept));
 
@@ -135,12 +165,12 @@ private:
     held_.insert(held_.end(), result->tokens.begin(), result->tokens.end());
     held_.resize(loaded_.engine->position()); // the last token was chosen, but not run
     if (options_.json)
-      CORTIQ_RETURN_IF_ERROR(print_json(*result, printer.text(), loaded_));
+      CORTIQ_RETURN_IF_ERROR(print_json(*result, printer.text(), loaded_, kept));
     else if (result->finish == FinishReason::kLength && loaded_.engine->position() == loaded_.engine->max_context())
       std::fprintf(stderr, "(the context of %llu tokens is full)\n",
                    static_cast<unsigned long long>(loaded_.engine->max_context()));
     if (options_.stats)
-      print_stats(*result, loaded_);
+      print_stats(*result, loaded_, kept);
     return printer.text();
   }
 
@@ -151,14 +181,8 @@ private:
   std::vector<uint32_t> held_; // ids whose keys and values the engine holds
 };
 
-} // namespace
-
-Status run_chat(const RunOptions& options, Loaded& loaded) {
-  if (!loaded.text)
-    return no_tokenizer(loaded);
-  Conversation conversation(options, loaded);
-  if (options.prompt)
-    return conversation.say(*options.prompt);
+/// Reads messages and commands until the end of input.
+Status converse(Conversation& conversation) {
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
   while (true) {
     if (terminal)
@@ -179,6 +203,19 @@ Status run_chat(const RunOptions& options, Loaded& loaded) {
   if (terminal)
     std::fputs("\n", stderr);
   return {};
+}
+
+} // namespace
+
+Status run_chat(const RunOptions& options, Loaded& loaded) {
+  if (!loaded.text)
+    return no_tokenizer(loaded);
+  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.save_session));
+  Conversation conversation(options, loaded);
+  if (!options.load_session.empty())
+    CORTIQ_RETURN_IF_ERROR(conversation.load());
+  CORTIQ_RETURN_IF_ERROR(options.prompt ? conversation.say(*options.prompt) : converse(conversation));
+  return options.save_session.empty() ? Status() : conversation.save();
 }
 
 } // namespace cortiq::runtime::cli

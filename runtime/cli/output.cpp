@@ -64,14 +64,17 @@ double acceptance(const Generated& result) {
              : static_cast<double>(result.drafts.accepted) / static_cast<double>(result.drafts.guessed);
 }
 
-Status print_json(const Generated& result, const std::string& text, const Loaded& loaded) {
+Status print_json(const Generated& result, const std::string& text, const Loaded& loaded, uint64_t reused) {
   nlohmann::ordered_json out;
   out["tokens"] = result.tokens;
   out["text"] = text;
   out["finish_reason"] = finish_reason_name(result.finish);
-  out["usage"] = {{"prompt_tokens", result.prompt_tokens},
+  const uint64_t prompt = reused + result.prompt_tokens;
+  out["usage"] = {{"prompt_tokens", prompt},
                   {"completion_tokens", result.tokens.size()},
-                  {"total_tokens", result.prompt_tokens + result.tokens.size()}};
+                  {"total_tokens", prompt + result.tokens.size()}};
+  if (reused != 0)
+    out["usage"]["prompt_tokens_details"] = {{"cached_tokens", reused}};
   out["timings"] = {{"load_ms", loaded.load_seconds * 1e3},
                     {"prefill_ms", result.prefill_seconds * 1e3},
                     {"first_token_ms", result.first_token_seconds * 1e3},
@@ -88,13 +91,16 @@ Status print_json(const Generated& result, const std::string& text, const Loaded
   return print(out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
-void print_stats(const Generated& result, const Loaded& loaded) {
+void print_stats(const Generated& result, const Loaded& loaded, uint64_t reused) {
   std::fprintf(stderr, "%s\n", loaded.description.c_str());
   if (const formats::OverlayCatalog& overlay = loaded.engine->overlay(); !overlay.empty())
     std::fprintf(stderr, "%s\n", formats::describe_selection(overlay, loaded.selection).c_str());
   std::fprintf(stderr, "load %.1f ms; prompt %llu tokens in %.1f ms (%.1f tokens/s); first token after %.1f ms\n",
                loaded.load_seconds * 1e3, static_cast<unsigned long long>(result.prompt_tokens),
                result.prefill_seconds * 1e3, prefill_speed(result), result.first_token_seconds * 1e3);
+  if (reused != 0)
+    std::fprintf(stderr, "%llu tokens before them came from the saved session\n",
+                 static_cast<unsigned long long>(reused));
   std::fprintf(stderr, "generated %zu tokens in %.1f ms (%.1f tokens/s); finish: %s\n", result.tokens.size(),
                result.decode_seconds * 1e3, decode_speed(result),
                std::string(finish_reason_name(result.finish)).c_str());

@@ -40,10 +40,11 @@ double prefill_speed(const Generated& result); ///< tokens a second, 0 when noth
 double decode_speed(const Generated& result);
 double acceptance(const Generated& result); ///< share of the drafts that were right, 0 without any
 
-/// One answer as one line: tokens, text, finish_reason, usage, timings, and speculation where the model can.
-Status print_json(const Generated& result, const std::string& text, const Loaded& loaded);
+/// One answer as one line: tokens, text, finish_reason, usage, timings, and speculation where the model can. `reused`
+/// tokens of the prompt came from a saved session.
+Status print_json(const Generated& result, const std::string& text, const Loaded& loaded, uint64_t reused = 0);
 
-void print_stats(const Generated& result, const Loaded& loaded);
+void print_stats(const Generated& result, const Loaded& loaded, uint64_t reused = 0);
 
 sampling::Sampler make_sampler(const RunOptions& options, const Loaded& loaded);
 GenerateOptions generate_options(const RunOptions& options, const Loaded& loaded);

@@ -7,6 +7,7 @@
 #include "runtime/cli/chat.h"
 #include "runtime/cli/output.h"
 #include "runtime/cli/overlay.h"
+#include "runtime/generate/common_beginning.h"
 #include "runtime/generate/generate.h"
 
 namespace cortiq::runtime::cli {
@@ -34,36 +35,85 @@ Status write_logits(const std::string& path, Engine& engine, std::span<const uin
   return file.commit();
 }
 
+/// The tokens to run, of which the engine holds the first `kept` already.
+struct Beginning {
+  std::vector<uint32_t> tokens;
+  uint64_t kept = 0;
+  uint64_t draws = 0; ///< random numbers that were taken before
+};
+
+/// The prompt, behind what a saved session holds of it; without a prompt, all that was saved. At least one token is
+/// left to run, for its logits.
+StatusOr<Beginning> begin(const RunOptions& options, std::vector<uint32_t> prompt, Loaded& loaded) {
+  Beginning out{std::move(prompt)};
+  if (options.load_session.empty())
+    return out;
+  CORTIQ_ASSIGN_OR_RETURN(const SavedSequence saved, loaded.restore(options.load_session));
+  if (!options.prompt && !options.tokens) {
+    out.tokens = saved.tokens;
+    out.draws = saved.draws;
+  }
+  out.kept = common_beginning(std::span(saved.tokens).first(loaded.engine->position()), out.tokens);
+  loaded.engine->rewind(out.kept);
+  return out;
+}
+
+/// What the engine holds, and what was chosen last where that has not run.
+Status save(const RunOptions& options, Loaded& loaded, std::vector<uint32_t> tokens, uint64_t draws) {
+  return options.save_session.empty() ? Status() : loaded.save(options.save_session, {std::move(tokens), draws, ""});
+}
+
+/// Runs the prompt and generates nothing. A cache ends before the last token: whoever uses it wants that one's logits.
+Status run_only(const RunOptions& options, Loaded& loaded, const Beginning& beginning) {
+  std::span<const uint32_t> rest = std::span(beginning.tokens).subspan(beginning.kept);
+  if (!options.save_session.empty() && !rest.empty())
+    rest = rest.first(rest.size() - 1);
+  if (!rest.empty())
+    CORTIQ_RETURN_IF_ERROR(collect_logits(*loaded.engine, rest, [](std::span<const float>) { return Status(); }));
+  return save(options, loaded, beginning.tokens, beginning.draws);
+}
+
 Status run_prompt(const RunOptions& options, Loaded& loaded) {
-  CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint32_t> prompt, prompt_ids(options, loaded));
-  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.logits));
+  std::vector<uint32_t> prompt;
+  if (options.prompt || options.tokens) {
+    CORTIQ_ASSIGN_OR_RETURN(prompt, prompt_ids(options, loaded));
+  }
+  for (const std::string& output : {options.logits, options.save_session})
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, output));
   CORTIQ_RETURN_IF_ERROR(apply_overlay(options, prompt, loaded));
   if (!options.logits.empty())
     CORTIQ_RETURN_IF_ERROR(write_logits(options.logits, *loaded.engine, prompt));
+  CORTIQ_ASSIGN_OR_RETURN(const Beginning beginning, begin(options, std::move(prompt), loaded));
   Generated result;
-  result.prompt_tokens = prompt.size();
+  result.prompt_tokens = beginning.tokens.size() - beginning.kept;
   Printer printer(loaded.text, !options.json);
   if (options.max_tokens != 0) {
     sampling::Sampler sampler = make_sampler(options, loaded);
-    CORTIQ_ASSIGN_OR_RETURN(result, generate(*loaded.engine, sampler, prompt, generate_options(options, loaded),
-                                             [&](uint32_t id, std::span<const float>) { return printer.push(id); }));
+    sampler.observe(std::span(beginning.tokens).first(beginning.kept));
+    sampler.skip(beginning.draws);
+    CORTIQ_ASSIGN_OR_RETURN(result,
+                            generate(*loaded.engine, sampler, std::span(beginning.tokens).subspan(beginning.kept),
+                                     generate_options(options, loaded),
+                                     [&](uint32_t id, std::span<const float>) { return printer.push(id); }));
     CORTIQ_RETURN_IF_ERROR(printer.finish());
-  } else if (options.logits.empty()) {
-    CORTIQ_RETURN_IF_ERROR(collect_logits(*loaded.engine, prompt, [](std::span<const float>) { return Status(); }));
+    std::vector<uint32_t> tokens = beginning.tokens;
+    tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
+    CORTIQ_RETURN_IF_ERROR(save(options, loaded, std::move(tokens), sampler.draws()));
+  } else if (options.logits.empty() || !options.save_session.empty()) {
+    CORTIQ_RETURN_IF_ERROR(run_only(options, loaded, beginning));
   }
   if (options.json)
-    CORTIQ_RETURN_IF_ERROR(print_json(result, printer.text(), loaded));
+    CORTIQ_RETURN_IF_ERROR(print_json(result, printer.text(), loaded, beginning.kept));
   if (options.stats)
-    print_stats(result, loaded);
+    print_stats(result, loaded, beginning.kept);
   return {};
 }
 
 } // namespace
 
 Status run(const RunOptions& options, Loaded& loaded) {
-  CORTIQ_RETURN_IF_ERROR(options.chat                       ? run_chat(options, loaded)
-                         : options.prompt || options.tokens ? run_prompt(options, loaded)
-                                                            : Status());
+  const bool prompt = options.prompt || options.tokens || !options.load_session.empty();
+  CORTIQ_RETURN_IF_ERROR(options.chat ? run_chat(options, loaded) : prompt ? run_prompt(options, loaded) : Status());
   if (options.stats && loaded.summary)
     for (const std::string& line : loaded.summary())
       std::fprintf(stderr, "%s\n", line.c_str());

@@ -14,6 +14,7 @@
 #include "formats/status.h"
 #include "runtime/cli/run_options.h"
 #include "runtime/engine.h"
+#include "runtime/session/saved_sequence.h"
 #include "runtime/text/text_section.h"
 
 namespace cortiq::runtime::cli {
@@ -30,6 +31,9 @@ struct Loaded {
   double load_seconds = 0;
   formats::OverlaySelection selection;     ///< what the engine has in force
   std::optional<formats::Routing> routing; ///< of --skill auto
+  /// Of an engine whose state can be saved: writes it to a file, and puts it in place of what the engine holds.
+  std::function<Status(const std::string& path, const SavedSequence& sequence)> save;
+  std::function<StatusOr<SavedSequence>(const std::string& path)> restore;
   /// Lines for --stats after the work; may be empty.
   std::function<std::vector<std::string>()> summary;
   /// Lines for --verbose after the work; may be empty.

@@ -108,6 +108,16 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
           ->type_name("NAME")
           ->group(overlay);
 
+  const std::string sessions = "Sessions";
+  app.add_option("--save-session", o.save_session,
+                 "write what the session holds at the end, to go on from it in another run; with -n 0: a prompt cache")
+      ->type_name("FILE")
+      ->group(sessions);
+  app.add_option("--load-session", o.load_session,
+                 "go on from a saved session; with a prompt: re-use what it begins with of the saved tokens")
+      ->type_name("FILE")
+      ->group(sessions);
+
   const std::string output = "Output";
   app.add_flag("--json", o.json, "print one JSON object: tokens, text, finish_reason, usage, timings")->group(output);
   app.add_option("--logits", o.logits,
@@ -224,8 +234,18 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     return refuse(program, "--system is the system message of --chat, which was not asked for");
   if (o.chat && !o.logits.empty())
     return refuse(program, "--logits writes the logits of one prompt: give it with -p or --tokens, without --chat");
-  if (!o.doctor && o.device != "list" && !o.verify && !o.chat && !o.prompt && !o.tokens)
-    return refuse(program, "it needs -p TEXT, --chat or --tokens IDS; see --help");
+  const bool asked = o.chat || o.prompt || o.tokens;
+  if (!o.doctor && o.device != "list" && !o.verify && !asked && o.load_session.empty())
+    return refuse(program, "it needs -p TEXT, --chat, --tokens IDS or --load-session FILE; see --help");
+  if (!o.save_session.empty() && !asked && o.load_session.empty())
+    return refuse(program, "--save-session keeps what a prompt left: give -p TEXT, --chat, --tokens IDS or "
+                           "--load-session FILE");
+  if (o.backend == "reference" && !(o.save_session + o.load_session).empty())
+    return refuse(program, "the reference backend saves and loads no sessions; leave --backend out");
+  if (!o.load_session.empty() && !o.logits.empty())
+    return refuse(program, "--logits runs every position of the prompt; leave --load-session out");
+  if (!o.load_session.empty() && o.skill == "auto" && (o.chat || !asked))
+    return refuse(program, "--skill auto goes by a prompt; name the skill that the session was saved under");
   return {true, 0};
 }
 

@@ -18,7 +18,8 @@ struct RunOptions {
   std::optional<std::string> prompt;           ///< -p; "-" was already replaced by standard input
   std::optional<std::vector<uint32_t>> tokens; ///< --tokens
   bool chat = false;
-  std::string system; ///< system message of --chat
+  std::string system;                     ///< system message of --chat
+  std::string load_session, save_session; ///< files; empty: none
   // How to generate.
   std::optional<uint64_t> max_tokens; ///< -n
   bool ignore_eos = false;

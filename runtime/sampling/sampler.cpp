@@ -44,7 +44,7 @@ Status SamplingOptions::validate() const {
 }
 
 uint64_t SplitMix64::next() {
-  state_ += 0x9E3779B97F4A7C15u;
+  state_ += kStep;
   uint64_t z = state_;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -168,6 +168,7 @@ uint32_t Sampler::draw() {
   double sum = 0;
   for (const Candidate& candidate : candidates_)
     sum += candidate.probability;
+  ++draws_;
   double threshold = random_.uniform() * sum;
   double reached = 0;
   for (const Candidate& candidate : candidates_) {

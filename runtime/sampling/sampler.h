@@ -38,10 +38,13 @@ class SplitMix64 {
 public:
   explicit SplitMix64(uint64_t seed) : state_(seed) {}
   uint64_t next();
+  /// As if next() had been called so often.
+  void skip(uint64_t count) { state_ += count * kStep; }
   /// In [0, 1), 24 bits.
   double uniform() { return static_cast<double>(next() >> 40) / 16777216.0; }
 
 private:
+  static constexpr uint64_t kStep = 0x9E3779B97F4A7C15u;
   uint64_t state_;
 };
 
@@ -54,6 +57,13 @@ public:
   /// Adds ids to the past: the prompt's, and each chosen one.
   void observe(std::span<const uint32_t> ids);
   void observe(uint32_t id) { observe(std::span(&id, 1)); }
+
+  /// Random numbers taken so far; with skip() another sampler goes on behind them.
+  uint64_t draws() const { return draws_; }
+  void skip(uint64_t draws) {
+    random_.skip(draws);
+    draws_ += draws;
+  }
 
   /// Chooses the next id. Equal largest logits: the highest id. A row with a NaN or +inf, and one that leaves no id to
   /// choose, is a failure that names the id.
@@ -79,6 +89,7 @@ private:
   SamplingOptions options_;
   uint32_t vocab_limit_;
   SplitMix64 random_;
+  uint64_t draws_ = 0;
   std::vector<uint32_t> past_;
   std::vector<float> logits_;
   std::vector<uint32_t> counts_; ///< of the ids in the past

@@ -105,6 +105,18 @@ void RecurrentMemory::commit_guess(std::span<const uint32_t> tokens) {
   kept_position_ = states_.empty() ? 0 : tokens_.size() - 1;
 }
 
+void RecurrentMemory::adopt(std::span<const uint32_t> tokens, uint64_t furthest) {
+  furthest_ = furthest;
+  kept_position_ = 0;
+  for (Copy& copy : copies_)
+    copy.position = 0;
+  if (!keeps_tokens())
+    return;
+  tokens_.assign(tokens.begin(), tokens.end());
+  position_ = tokens.size();
+  keep_copy();
+}
+
 void RecurrentMemory::keep_copy() {
   if (states_.empty() || position_ == 0)
     return;

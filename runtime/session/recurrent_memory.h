@@ -53,6 +53,10 @@ public:
   /// states behind the first.
   void begin_guess(uint64_t position) { begin(position, 1); }
   void commit_guess(std::span<const uint32_t> tokens);
+  /// How far the caches were written, as far as that matters: the position that they are at where none is a ring.
+  uint64_t furthest(uint64_t position) const { return ring_slack_ ? furthest_ : position; }
+  /// States and caches, written up to `furthest`, were filled with what they are behind `tokens`.
+  void adopt(std::span<const uint32_t> tokens, uint64_t furthest);
   /// They have not, or not all of them: states and rings are of no position.
   void lose() {
     position_.reset();

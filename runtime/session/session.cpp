@@ -163,6 +163,31 @@ public:
     return overlay_ ? overlay_->selection : formats::OverlaySelection();
   }
 
+  formats::OverlaySelection selection() const override {
+    std::lock_guard lock(overlay_mutex_);
+    return wanted_overlay_ ? wanted_overlay_->selection : formats::OverlaySelection();
+  }
+
+  const Model& model() const override { return *model_; }
+
+  StatusOr<SessionState> state() override {
+    CORTIQ_RETURN_IF_ERROR(check_movable());
+    CORTIQ_RETURN_IF_ERROR(catch_up());
+    return describe_state(position_, recurrent_.furthest(position_));
+  }
+
+  StatusOr<SessionState> make_room(uint64_t position, uint64_t furthest) override {
+    CORTIQ_RETURN_IF_ERROR(check_movable());
+    reset();
+    recurrent_.lose();
+    return describe_state(position, furthest);
+  }
+
+  void adopt(std::span<const uint32_t> tokens, uint64_t furthest) override {
+    position_ = tokens.size();
+    recurrent_.adopt(tokens, furthest);
+  }
+
   StatusOr<formats::ResidualMeans> residual_means(std::span<const uint32_t> tokens) override {
     reset();
     std::vector<std::vector<double>> sums;
@@ -249,6 +274,35 @@ private:
     if (ExpertStore* experts = model_->artifact().experts.get())
       experts_ = std::make_unique<ExpertStep>(*experts);
     return {};
+  }
+
+  /// Whether the state can be copied out and in.
+  Status check_movable() const {
+    if (program_.embedding_rows == 0)
+      return invalid("this artifact takes vectors, not tokens: there is no session to save");
+    if (on_gpu_)
+      return unsupported("a session on a GPU can be neither saved nor loaded; give --device none");
+    return {};
+  }
+
+  SessionState describe_state(uint64_t position, uint64_t furthest) const {
+    SessionState out;
+    out.position = position;
+    out.furthest = furthest;
+    out.kv_type = kv_type_;
+    out.layers = program_.kv_layers;
+    out.place = [this](uint64_t layer, uint64_t head, uint64_t group) {
+      const KvShape& shape = program_.kv_layers[layer];
+      const uint64_t positions = shape.capacity(kv_positions_);
+      group %= positions / kKvGroupPositions;
+      return KvGroupPlace{layers_[layer].keys + head * shape.key_bytes(kv_type_, positions) +
+                              group * shape.key_group_bytes(kv_type_),
+                          layers_[layer].values + head * shape.value_bytes(kv_type_, positions) +
+                              group * kKvGroupPositions * shape.value_row_bytes(kv_type_)};
+    };
+    out.state_sizes = program_.states;
+    out.states = recurrent_.states();
+    return out;
   }
 
   Status check_tokens(std::span<const uint32_t> tokens) const {
@@ -428,7 +482,7 @@ private:
   std::atomic<uint32_t> kv_overflow_{0};
   std::unique_ptr<ExpertStep> experts_; // of a model with a budget
   uint64_t budgeted_ = 0;
-  std::mutex overlay_mutex_;
+  mutable std::mutex overlay_mutex_;
   std::shared_ptr<const OverlayState> wanted_overlay_; // guarded by the mutex
   std::shared_ptr<const OverlayState> overlay_, probe_overlay_;
   double* const* taps_ = nullptr;

@@ -15,6 +15,7 @@
 #include "runtime/executor/kv_type.h"
 #include "runtime/memory/placement.h"
 #include "runtime/session/profile.h"
+#include "runtime/session/session_state.h"
 
 namespace cortiq::runtime {
 
@@ -107,6 +108,17 @@ public:
 
   /// The selection under which the latest step ran.
   virtual formats::OverlaySelection latest_overlay() const = 0;
+
+  /// The selection that the next step will run under.
+  virtual formats::OverlaySelection selection() const = 0;
+
+  virtual const Model& model() const = 0;
+  /// What it holds, for reading. Fails for a session on a GPU.
+  virtual StatusOr<SessionState> state() = 0;
+  /// Forgets everything, and gives room for the state behind `position` tokens, whose caches had been written up to
+  /// `furthest`. Once that is filled, adopt() makes the session hold it; until then it is to be reset().
+  virtual StatusOr<SessionState> make_room(uint64_t position, uint64_t furthest) = 0;
+  virtual void adopt(std::span<const uint32_t> tokens, uint64_t furthest) = 0;
 
   /// Threads that work on a step, the caller's included.
   virtual unsigned threads() const = 0;

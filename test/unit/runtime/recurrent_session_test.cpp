@@ -8,119 +8,18 @@
 #include <vector>
 
 #include "runtime/session/session.h"
-#include "test/unit/runtime/artifact_builder.h"
+#include "test/unit/runtime/recurrent_model.h"
 #include "test/unit/runtime/temporary_folder.h"
 
 namespace cortiq::runtime {
 namespace {
 
-constexpr uint32_t kVocab = 29;
-constexpr uint32_t kPoison = 28; ///< a token whose keys do not fit an f16 cache
-
-/// Embedding, short convolution, gated delta, attention, head. No norms: values stay as they come. With a window the
-/// cache is a ring, or, for comparison, one that keeps everything.
-Status write_model(const std::string& path, uint32_t window = 0, bool ring = false) {
-  constexpr uint64_t kHidden = 24, kKeyHeads = 2, kValueHeads = 4, kDim = 8, kHeads = 2;
-  constexpr uint64_t kQkv = (2 * kKeyHeads + kValueHeads) * kDim, kValues = kValueHeads * kDim;
-  test::ArtifactBuilder b(/*max_batch=*/12);
-  std::mt19937 random(3);
-  auto numbers = [&](uint64_t count, float spread) {
-    std::uniform_real_distribution<float> distribution(-spread, spread);
-    std::vector<float> out(count);
-    for (float& value : out)
-      value = distribution(random);
-    return out;
-  };
-  int names = 0;
-  auto matrix = [&](uint64_t rows, uint64_t cols) {
-    return b.matrix("m" + std::to_string(names++), rows, cols, numbers(rows * cols, 0.5f));
-  };
-  auto vector = [&](uint64_t count) { return b.vector("v" + std::to_string(names++), numbers(count, 1)); };
-  auto state = [&](uint64_t count) {
-    b.program.states.push_back(count);
-    return static_cast<uint32_t>(b.program.states.size() - 1);
-  };
-  auto matmul = [&](uint32_t in, std::initializer_list<std::pair<uint32_t, uint64_t>> outs, uint64_t cols,
-                    bool head = false) {
-    artifact::MatmulOpT op;
-    for (const auto& [slot, rows] : outs)
-      op.parts.push_back(std::make_unique<artifact::MatmulPartT>(b.matmul(matrix(rows, cols), in, slot)));
-    b.stage(std::move(op), head);
-  };
-  const uint32_t x = b.slot(kHidden), bcx = b.slot(3 * kHidden), s = b.slot(kHidden), qkv = b.slot(kQkv),
-                 z = b.slot(kValues), a = b.slot(kValueHeads), beta = b.slot(kValueHeads), u = b.slot(kQkv),
-                 g = b.slot(kValues), q = b.slot(kHeads * kDim), k = b.slot(kHeads * kDim), v = b.slot(kHeads * kDim),
-                 attended = b.slot(kHeads * kDim), logits = b.slot(kVocab);
-  std::vector<float> embedding = numbers(kVocab * kHidden, 1);
-  std::fill(embedding.begin() + kPoison * kHidden, embedding.end(), 1e5f);
-  artifact::EmbedOpT embed;
-  embed.weight = b.matrix("embed", kVocab, kHidden, embedding);
-  embed.out = x;
-  b.stage(std::move(embed));
-  matmul(x, {{bcx, 3 * kHidden}}, kHidden);
-  artifact::ShortConvOpT short_conv;
-  short_conv.input = bcx;
-  short_conv.weight = vector(kHidden * 3);
-  short_conv.state = state(2 * kHidden);
-  short_conv.out = s;
-  short_conv.taps = 3;
-  b.stage(std::move(short_conv));
-  matmul(s, {{qkv, kQkv}, {z, kValues}, {a, kValueHeads}, {beta, kValueHeads}}, kHidden);
-  artifact::CausalConvOpT conv;
-  conv.input = qkv;
-  conv.weight = vector(kQkv * 4);
-  conv.state = state(3 * kQkv);
-  conv.out = u;
-  conv.taps = 4;
-  conv.silu = true;
-  b.stage(std::move(conv));
-  artifact::GatedDeltaOpT delta;
-  delta.qkv = u;
-  delta.z = z;
-  delta.a = a;
-  delta.b = beta;
-  delta.decay = vector(kValueHeads);
-  delta.dt_bias = vector(kValueHeads);
-  delta.norm = vector(kDim);
-  delta.state = state(kValueHeads * kDim * kDim);
-  delta.out = g;
-  delta.key_heads = kKeyHeads;
-  delta.value_heads = kValueHeads;
-  delta.key_dim = delta.value_dim = kDim;
-  delta.eps = 1e-6f;
-  b.stage(std::move(delta));
-  matmul(g, {{q, kHeads * kDim}, {k, kHeads * kDim}, {v, kHeads * kDim}}, kValues);
-  auto kv = std::make_unique<artifact::KvLayerT>();
-  kv->kv_heads = kHeads;
-  kv->k_dim = kv->v_dim = kDim;
-  kv->window = window;
-  kv->ring = ring;
-  b.program.kv_layers.push_back(std::move(kv));
-  artifact::AttentionPrepOpT prep;
-  prep.q = q;
-  prep.k = k;
-  prep.v = v;
-  prep.heads = kHeads;
-  prep.head_dim = kDim;
-  b.stage(std::move(prep));
-  artifact::AttentionOpT attention;
-  attention.q = q;
-  attention.heads = kHeads;
-  attention.head_dim = kDim;
-  attention.scale = 0.3f;
-  attention.out = attended;
-  b.stage(std::move(attention));
-  matmul(attended, {{logits, kVocab}}, kHeads * kDim, /*head=*/true);
-  b.program.logits = logits;
-  b.manifest.vocab = kVocab;
-  b.manifest.max_context = 400;
-  return b.write(path);
-}
+constexpr uint32_t kVocab = test::kRecurrentVocab, kPoison = test::kRecurrentPoison;
 
 class RecurrentSession : public ::testing::Test {
 protected:
   void SetUp() override {
-    const Status written = write_model(folder_.file("m.cqa"));
+    const Status written = test::write_recurrent_model(folder_.file("m.cqa"));
     ASSERT_TRUE(written.ok()) << written.message();
     auto model = Model::load(folder_.file("m.cqa"));
     ASSERT_TRUE(model.ok()) << model.status().message();
@@ -235,7 +134,7 @@ TEST_F(RecurrentSession, GoesBackWithARingBesideItsStates) {
   std::shared_ptr<const Model> models[2];
   for (const bool ring : {false, true}) {
     const std::string path = folder_.file(ring ? "ring.cqa" : "all.cqa");
-    ASSERT_TRUE(write_model(path, 30, ring).ok());
+    ASSERT_TRUE(test::write_recurrent_model(path, 30, ring).ok());
     auto model = Model::load(path);
     ASSERT_TRUE(model.ok()) << model.status().message();
     models[ring] = *model;
