@@ -270,8 +270,11 @@ struct OpSelectors {
   static Status dot8_pairs(Selector& s, mlir::Operation* op) {
     if (!s.features_.i8mm)
       return refuse(op, "needs a target with i8mm");
-    s.regs_[op->getResult(0)] =
-        s.add_named("smmla", {s.reg(op->getOperand(0)), s.reg(op->getOperand(1)), s.reg(op->getOperand(2))});
+    // A sum that starts from nothing writes its own zeros: a copy of a register costs as much, and the register.
+    const auto start = s.constant_bytes(op->getOperand(0));
+    const bool is_zero = start && llvm::all_of(*start, [](uint8_t byte) { return byte == 0; });
+    const VReg acc = is_zero ? s.add_named("splat_byte", {}) : s.reg(op->getOperand(0));
+    s.regs_[op->getResult(0)] = s.add_named("smmla", {acc, s.reg(op->getOperand(1)), s.reg(op->getOperand(2))});
     return {};
   }
 

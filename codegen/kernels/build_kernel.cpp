@@ -15,6 +15,7 @@
 #include "codegen/kernels/core.h"
 #include "codegen/kernels/flat_core.h"
 #include "codegen/kernels/overlay.h"
+#include "codegen/kernels/pair_core.h"
 #include "codegen/kernels/panel_core.h"
 #include "codegen/kernels/tile_core.h"
 #include "codegen/kernels/vbit_core.h"
@@ -72,7 +73,7 @@ void epilogue(const Frame& f, const Sums& sums, Value out, Value residual, Value
 
 /// The loop over row groups. `body` gets where the group's results go and the group's own carried values, and returns
 /// the next of those.
-using Output = TileCore::Output;
+using Output = ChunkCore::Output;
 void over_outputs(const Frame& f, Value args, const std::vector<Value>& own,
                   const std::function<std::vector<Value>(const Output&, const std::vector<Value>&)>& body) {
   Emit& e = f.e;
@@ -138,18 +139,19 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
         e.prefetch({e.offset(own[0], at, 1), line * kLine});
       return std::vector<Value>();
     });
-  if (takes_many(f.spec) && unit.tiles && has_tile_kernel(f.spec)) {
-    TileCore core(c, args, scratch);
-    core.begin_call();
+  if (takes_many(f.spec) && has_tile_kernel(f.spec) && (unit.tiles || unit.row_pairs)) {
+    const std::unique_ptr<ChunkCore> core = unit.tiles ? std::unique_ptr<ChunkCore>(new TileCore(c, args, scratch))
+                                                       : std::make_unique<PairCore>(c, args, scratch);
+    core->begin_call();
     c.ahead = ahead;
-    core.decode(own[0], group_bytes);
-    core.multiply();
-    own.push_back(core.first_sums());
+    core->decode(own[0], group_bytes);
+    core->multiply();
+    own.push_back(core->first_sums());
     over_outputs(f, args, own, [&](const Output& output, const std::vector<Value>& in) {
-      core.epilogue({in[0], 0}, in[1], output);
-      return std::vector<Value>{e.offset(in[0], group_bytes), core.next_sums(in[1])};
+      core->epilogue({in[0], 0}, in[1], output);
+      return std::vector<Value>{e.offset(in[0], group_bytes), core->next_sums(in[1])};
     });
-    core.end_call();
+    core->end_call();
     return;
   }
   if (takes_many(f.spec)) {

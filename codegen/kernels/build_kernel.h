@@ -18,6 +18,7 @@ struct VectorUnit {
   bool signed_dot4 = false; ///< vec.signed_dot4 is as good as vec.dot4
   bool prefetch = true;     ///< kernels ask memory for weights ahead
   bool byte_tables = false; ///< bytes chosen from tables of 64 and 128 in registers, fields of bits; with 16 lanes
+  bool row_pairs = false;   ///< an instruction for vec.dot8_pairs, with 4 lanes
   bool tiles = false;       ///< tile registers of 16 rows of 64 bytes, with 16 lanes
 };
 

@@ -216,6 +216,12 @@ Value Emit::dot4(Value acc, Value u, Value s, unsigned umax) {
 Value Emit::signed_dot4(Value acc, Value bytes, Value codes) {
   return b_.create<vec::SignedDot4Op>(loc_, acc, bytes, codes);
 }
+Value Emit::dot8_pairs(Value acc, Value lhs, Value rhs) {
+  return b_.create<vec::Dot8PairsOp>(loc_, acc, lhs, rhs);
+}
+Value Emit::interleave(Value a, Value b, unsigned bytes, bool high) {
+  return b_.create<vec::InterleaveOp>(loc_, a, b, int64_t(bytes), high);
+}
 Value Emit::half_bits_to_f32(Value bits) {
   // Two exact scalings rebias the exponent, subnormals included; the way over 2^240 turns the largest exponent into
   // infinity.

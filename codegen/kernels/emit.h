@@ -119,6 +119,9 @@ public:
   Value mul_pairs(Value a, Value b); ///< i16 products, summed in pairs to i32
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);
   Value signed_dot4(Value acc, Value signed_bytes, Value codes);
+  Value dot8_pairs(Value acc, Value lhs, Value rhs); ///< two rows of eight bytes times two rows, 128 bits
+  /// Lanes of `bytes` bytes of both lower halves, or both upper ones, in turn.
+  Value interleave(Value a, Value b, unsigned bytes, bool high);
   Value reduce_add(Value v);          ///< the sum of all lanes, in every lane
   Value to_i32(Value v);              ///< f32 lanes, to the nearest, halves to even
   Value to_f32(Value v);              ///< i32, f16 or bf16 lanes

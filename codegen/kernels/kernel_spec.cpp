@@ -27,6 +27,15 @@ Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout) {
   return integer && layout == formats::LayoutId::kR16 ? Arm::kFast : Arm::kExact;
 }
 
+uint32_t least_tile_tokens(std::string_view isa) {
+  // Decoding on pairs of rows is cheap enough for two tiles of four tokens.
+  constexpr std::pair<std::string_view, uint32_t> kLeast[] = {{"amx", 96}, {"i8mm", 8}};
+  for (const auto& [target, tokens] : kLeast)
+    if (target == isa)
+      return tokens;
+  return kManyTokens;
+}
+
 bool has_tile_kernel(const KernelSpec& spec) {
   return spec.arm == Arm::kFast && has_panel_kernel(spec);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "formats/codec/codec.h"
 #include "formats/layout/layout.h"
@@ -42,8 +43,9 @@ inline bool takes_many(const KernelSpec& spec) {
 /// Tokens of such a kernel where the target's list of tiles has none.
 inline constexpr uint32_t kManyTokens = 256;
 
-/// Tokens from which on a kernel on tiles is quicker than those for a few tokens (docs/performance.md).
-inline constexpr uint32_t kLeastTileTokens = 96;
+/// Tokens from which on a target's kernel on matrix instructions is quicker than those for a few tokens
+/// (docs/performance.md).
+uint32_t least_tile_tokens(std::string_view isa);
 
 /// The kernel's one name, by the grammar of docs/kernel-names.md:
 /// "gemv_f32_q8a_q4_k_r16_k576_1x16_res_v3". It is symbol, registry key, verbose line, test name and bench row.

@@ -5,8 +5,7 @@
 
 #include <memory>
 
-#include "codegen/kernels/core.h"
-#include "codegen/kernels/tile_core.h"
+#include "codegen/kernels/chunk_core.h"
 
 namespace cortiq::codegen {
 
@@ -16,14 +15,14 @@ public:
   PanelCore(CoreContext& c, Value args, Value scratch);
 
   /// One row group for all tokens: decoding, sums and epilogue.
-  void run(Address group, const TileCore::Output& output);
+  void run(Address group, const ChunkCore::Output& output);
 
 private:
   void decode(Address group);
   void decode_codes(const RecordPlace& place);
   void decode_floats(const RecordPlace& place);
   void multiply();
-  void epilogue(const TileCore::Output& output);
+  void epilogue(const ChunkCore::Output& output);
 
   CoreContext& c_;
   Emit& e_;

@@ -70,8 +70,8 @@ PathChoice choose_path(const PathQuestion& q) {
   if (on_tiles && q.forced != Path::kMaterialised) {
     PathChoice choice;
     choice.path = Path::kTiles;
-    choice.from_tokens = kLeastTileTokens;
-    choice.why = q.forced ? "asked for" : "the target has int8 tiles";
+    choice.from_tokens = least_tile_tokens(q.spec.isa);
+    choice.why = q.forced ? "asked for" : "the target multiplies matrices of int8";
     return choice;
   }
   if (q.forced == Path::kTiles)

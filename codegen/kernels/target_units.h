@@ -15,10 +15,10 @@ inline VectorUnit vector_unit(const X86Features& features) {
           .tiles = features.amx};
 }
 
-inline VectorUnit vector_unit(const Aarch64Features&) {
+inline VectorUnit vector_unit(const Aarch64Features& features) {
   // Weights are read in one direction at a distance that these processors' prefetchers keep; asking for them was
   // measured on x86 only.
-  return {.lanes = 4, .dot4 = true, .signed_dot4 = true, .prefetch = false};
+  return {.lanes = 4, .dot4 = true, .signed_dot4 = true, .prefetch = false, .row_pairs = features.i8mm};
 }
 
 } // namespace cortiq::codegen

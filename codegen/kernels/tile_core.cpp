@@ -28,14 +28,10 @@
 namespace cortiq::codegen {
 namespace {
 
-using formats::KernelArgs;
-
-constexpr unsigned kGroup = 32;       // activations that share a scale
-constexpr int64_t kVector = 64;       // bytes of 16 lanes
-constexpr int64_t kLevelBytes = 512;  // of a group in the panel
 constexpr uint64_t kChunkGroups = 96; // groups of a chunk: 54 to 72 KiB of a panel
 constexpr unsigned kSpansAtOnce = 2, kMostSpans = 4;
-constexpr unsigned kCells = 4; // products of a span
+constexpr unsigned kCells = 4;  // products of a span
+constexpr int64_t kVector = 64; // bytes of 16 lanes
 constexpr int64_t kProductBytes = kTileTokens * kVector;
 constexpr unsigned kCodeTiles = 4, kLevelTiles = 6;          // first of two
 constexpr int64_t kTokens = 2 * kTileTokens, kRowGroups = 2; // of a block
@@ -43,21 +39,16 @@ constexpr int64_t kTokens = 2 * kTileTokens, kRowGroups = 2; // of a block
 } // namespace
 
 TileCore::TileCore(CoreContext& c, Value args, Value scratch)
-    : c_(c), e_(c.e), g_(c.geometry), act_(formats::q8_act_layout(c.spec.k)), stride_(int64_t(act_.bytes)),
-      span_(g_.row_scale ? kGroup : g_.span), spans_(kGroup / span_), at_once_(std::max(kSpansAtOnce, spans_)),
-      panel_bytes_(kLevelBytes + (g_.row_scale ? 0 : kVector * spans_ * (g_.has_min ? 2 : 1))),
-      panel_stride_(int64_t(act_.groups) * panel_bytes_),
-      sums_bytes_(int64_t(formats::tile_kernel_tokens(c.spec.tokens)) * kVector),
-      groups_(e_.load_index(args, offsetof(KernelArgs, groups))),
-      tokens_(e_.load_index(args, offsetof(KernelArgs, tokens))),
-      out_stride_(e_.load_index(args, offsetof(KernelArgs, out_stride))), scratch_(scratch) {
-  if (c.spec.residual)
-    residual_stride_ = e_.load_index(args, offsetof(KernelArgs, residual_stride));
+    : ChunkCore(c, args, scratch, kVector), at_once_(std::max(kSpansAtOnce, spans_)) {
   constexpr int64_t kProducts = Decoder::kLadderBytes, kSums = kProducts + kCells * kMostSpans * kProductBytes;
   static_assert(kSums <= int64_t(formats::kTileKernelFixedBytes) && kTokens <= formats::kTileKernelTokens);
   products_ = e_.offset(scratch, kProducts);
   sums_ = e_.offset(scratch, kSums);
   panel_ = e_.offset(sums_, formats::kTileKernelGroups * sums_bytes_);
+}
+
+ChunkCore::Cut TileCore::cut() const {
+  return {kChunkGroups, at_once_ / spans_, kTokens, kRowGroups};
 }
 
 void TileCore::begin_call() {
@@ -76,15 +67,7 @@ void TileCore::end_call() {
 //--- weights ----------------------------------------------------------------------------------------------------------
 
 void TileCore::decode(Value weights, int64_t group_bytes) {
-  e_.loop(e_.index(0), groups_, 1, {weights, panel_}, [&](Value, const std::vector<Value>& in) {
-    const Address group{in[0], 0};
-    c_.decoder.begin_group(group, {scratch_, 0}, c_.vectors);
-    k_loop(c_, group, 4 * (g_.block / kGroup), {}, [&](const RecordPlace& place, std::vector<Value>) {
-      decode_record(place, in[1]);
-      return std::vector<Value>();
-    });
-    return std::vector<Value>{e_.offset(in[0], group_bytes), e_.offset(in[1], panel_stride_)};
-  });
+  ChunkCore::decode(weights, group_bytes);
   // The panel behind the last one may be the second of a block. Any levels will do there, but not any floats.
   if (!g_.row_scale)
     e_.loop(groups_, e_.index(formats::kTileKernelGroups), formats::kTileKernelGroups, {},
@@ -103,80 +86,20 @@ void TileCore::clear_scales(Value panel) {
   });
 }
 
-void TileCore::decode_record(const RecordPlace& place, Value panels) {
-  // The counter advances by 4 a group.
-  Value panel = place.index ? e_.offset(panels, place.index, panel_bytes_ / 4) : panels;
-  const int64_t first = place.static_index / 4 * panel_bytes_;
-  const unsigned steps = unsigned((place.weights + 3) / 4), spans = unsigned((place.weights + span_ - 1) / span_);
-  auto at = [&](unsigned span) { return Address{panel, first + span / spans_ * panel_bytes_}; };
-  for (unsigned s = 0; s < spans; ++s) {
-    prefetch_part(c_, place, s, spans);
-    for (unsigned step_in_span : c_.decoder.step_order(s)) {
-      const unsigned step = s * (span_ / 4) + step_in_span;
-      const int64_t disp = step % (kGroup / 4) * kVector;
-      if (step >= steps) { // nothing may meet the zeros behind the activations but numbers
-        e_.store(e_.splat_i8(0), at(s) + disp);
-        continue;
-      }
-      Value level = c_.decoder.levels(place.record, 0, step);
-      if (!g_.is_signed && g_.zero_point)
-        level = e_.sub(level, e_.splat_i8(int(g_.zero_point)));
-      e_.store(level, at(s) + disp);
-    }
-    if (g_.row_scale)
-      continue;
-    const int64_t scale = kLevelBytes + s % spans_ * kVector;
-    e_.store(c_.decoder.scale(place.record, 0, s), at(s) + scale);
-    if (g_.has_min)
-      e_.store(c_.decoder.minimum(place.record, 0, s), at(s) + scale + spans_ * kVector);
-  }
+void TileCore::put_levels(Address group, unsigned, unsigned step, Value levels) {
+  e_.store(levels, group + step * kVector);
+}
+
+void TileCore::put_scale(Address group, unsigned, unsigned span, Value scale) {
+  e_.store(scale, group + (kLevelBytes + span * kVector));
+}
+
+void TileCore::put_minimum(Address group, unsigned, unsigned span, Value minimum) {
+  e_.store(minimum, group + (kLevelBytes + (span + spans_) * kVector));
 }
 
 //--- products ---------------------------------------------------------------------------------------------------------
 
-void TileCore::clear_sums() {
-  e_.loop(e_.index(0), groups_, kRowGroups, {}, [&](Value group, const std::vector<Value>&) {
-    Value groups = e_.offset(sums_, group, sums_bytes_);
-    e_.loop(e_.index(0), tokens_, kTokens, {}, [&](Value token, const std::vector<Value>&) {
-      Value sums = e_.offset(groups, token, kVector);
-      for (int64_t r = 0; r < kRowGroups; ++r)
-        for (int64_t t = 0; t < kTokens; ++t)
-          e_.store(e_.splat_f32(0), {sums, r * sums_bytes_ + t * kVector});
-      return std::vector<Value>();
-    });
-    return std::vector<Value>();
-  });
-}
-
-TileCore::Place TileCore::advance(const Place& at, int64_t groups) {
-  return {e_.offset(at.panel, groups * panel_bytes_), e_.offset(at.codes, groups * kGroup),
-          e_.offset(at.scales, groups * 4), e_.offset(at.halves, groups * 8)};
-}
-
-void TileCore::multiply() {
-  clear_sums();
-  const uint64_t rest_weights = c_.spec.k % kGroup;
-  const unsigned last_spans = rest_weights ? unsigned((rest_weights + span_ - 1) / span_) : spans_;
-  const uint64_t whole = act_.groups - (last_spans < spans_ ? 1 : 0); // groups with all their spans
-  // Chunks of equal length, whole iterations each.
-  const uint64_t at_once = at_once_ / spans_;
-  const uint64_t chunks = std::max<uint64_t>(1, (whole + kChunkGroups - 1) / kChunkGroups);
-  const uint64_t length = std::max(at_once, ((whole + chunks - 1) / chunks + at_once - 1) / at_once * at_once);
-  const uint64_t full = whole / length;
-  Value act = c_.tokens[0];
-  if (full > 0)
-    e_.loop(e_.index(0), e_.index(int64_t(full * length) * 4), int64_t(length) * 4, {},
-            [&](Value i, const std::vector<Value>&) {
-              multiply_chunk({e_.offset(panel_, i, panel_bytes_ / 4), e_.offset(act, i, kGroup / 4),
-                              e_.offset(act, i, 1), e_.offset(act, i, 2)},
-                             length, spans_);
-              return std::vector<Value>();
-            });
-  if (full * length < act_.groups)
-    multiply_chunk(advance({panel_, act, act, act}, int64_t(full * length)), act_.groups - full * length, last_spans);
-}
-
-/// Adds the products of `groups` groups, the last of which has `last_spans` spans, to the sums of all tokens and rows.
 void TileCore::multiply_chunk(const Place& chunk, uint64_t groups, unsigned last_spans) {
   const unsigned at_once = at_once_ / spans_;
   const uint64_t whole = groups - (last_spans < spans_ ? 1 : 0), iterations = whole / at_once;
@@ -300,31 +223,6 @@ std::vector<Value> TileCore::add_products(const Place& at, Span span, Cell cell,
     acc[t] = e_.fma(x_sum, minimum, acc[t]);
   }
   return acc;
-}
-
-//--- results ----------------------------------------------------------------------------------------------------------
-
-void TileCore::epilogue(Address group, Value sums, const Output& output) {
-  const unsigned rows = c_.spec.rows;
-  Value row_scale = g_.row_scale ? c_.decoder.row_scale(group, 0) : Value();
-  Value bias = output.bias ? e_.load(e_.f32(), {output.bias, 0}, rows) : Value();
-  std::vector<Value> carried = {output.out};
-  if (output.residual)
-    carried.push_back(output.residual);
-  e_.loop(e_.index(0), tokens_, 1, carried, [&](Value token, const std::vector<Value>& in) {
-    Value y = e_.load(e_.f32(), {e_.offset(sums, token, kVector), 0});
-    if (row_scale)
-      y = e_.mul(y, row_scale);
-    if (bias)
-      y = e_.add(y, bias);
-    if (output.residual)
-      y = e_.add(y, e_.load(e_.f32(), {in[1], 0}, rows));
-    e_.store(y, {in[0], 0}, rows);
-    std::vector<Value> next = {e_.offset(in[0], out_stride_, 1)};
-    if (output.residual)
-      next.push_back(e_.offset(in[1], residual_stride_, 1));
-    return next;
-  });
 }
 
 } // namespace cortiq::codegen

@@ -61,8 +61,9 @@ public:
           symbols.insert(define);
         }
         if (codegen::takes_many(kernelSpec(spec))) // calls of one shape may differ; the earliest is right for some
-          define.setFromTokens(std::min<int64_t>(define.getFromTokens().value_or(tokens),
-                                                 path ? path.getFrom() : codegen::kLeastTileTokens));
+          define.setFromTokens(
+              std::min<int64_t>(define.getFromTokens().value_or(tokens),
+                                path ? path.getFrom() : codegen::least_tile_tokens(kernelSpec(spec).isa)));
         kernels.push_back(FlatSymbolRefAttr::get(&getContext(), name));
       }
       return entry->second = builder.getArrayAttr(kernels);

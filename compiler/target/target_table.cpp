@@ -91,7 +91,7 @@ std::span<const Target> targetTable() {
        .summary = "64-bit Arm with SMMLA: Graviton 3 and later, phones since 2022 (Cortex-A510, A710), Apple M2",
        .features = featuresOf("i8mm"),
        .vectorBytes = 16,
-       .tokenTiles = {1, 2, 4},
+       .tokenTiles = {1, 2, 4, 256}, // the last decodes a row group once, as for amx
        .l1Bytes = 64 << 10,
        .l2Bytes = 1 << 20,
        .cores = 1},

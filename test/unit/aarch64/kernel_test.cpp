@@ -45,21 +45,30 @@ codegen::MachineCode machine_code(mlir::MLIRContext& context, const KernelSpec& 
   return code.ok() ? *code : codegen::MachineCode();
 }
 
+/// Runs machine code on the data of a call; empty when all went well.
+std::string call_emulated(const Target& target, const codegen::MachineCode& code, const KernelArgs& args,
+                          const KernelData& data, uint32_t tokens, uint64_t scratch_bytes) {
+  const uint64_t floats = data.out_stride / 4 * tokens + 32;
+  auto bytes = [](const auto& v) { return const_cast<void*>(static_cast<const void*>(v.data())); };
+  const testing::Region regions[] = {
+      {bytes(data.weights), data.weights.size()},
+      {bytes(data.act), data.act.size()},
+      {bytes(data.residual), data.residual.size() * 4},
+      {bytes(data.bias), data.bias.size() * 4},
+      {args.scratch, scratch_bytes, true},
+      {args.out - args.first_row - 16, floats * 4, true},
+  };
+  constexpr size_t kPointers = 7;
+  const auto* words = reinterpret_cast<const uint64_t*>(&args);
+  return emulator(target).call(code, {words, sizeof(KernelArgs) / 8}, kPointers, regions);
+}
+
 /// Calls the problem's machine code on the data.
 std::vector<float> run_emulated(mlir::MLIRContext& context, const KernelProblem& problem, const Target& target,
                                 const KernelData& data) {
   const codegen::MachineCode code = machine_code(context, problem.spec, target);
   return run_kernel(problem, data, [&](const KernelArgs* args) {
-    const uint64_t floats = data.out_stride / 4 * problem.spec.tokens + 32;
-    auto bytes = [](const auto& v) { return const_cast<void*>(static_cast<const void*>(v.data())); };
-    const testing::Region regions[] = {
-        {bytes(data.weights), data.weights.size()},          {bytes(data.act), data.act.size()},
-        {bytes(data.residual), data.residual.size() * 4},    {bytes(data.bias), data.bias.size() * 4},
-        {args->scratch, formats::kKernelScratchBytes, true}, {args->out - args->first_row - 16, floats * 4, true},
-    };
-    constexpr size_t kPointers = 7;
-    const auto* words = reinterpret_cast<const uint64_t*>(args);
-    ASSERT_EQ(emulator(target).call(code, {words, sizeof(KernelArgs) / 8}, kPointers, regions), "")
+    ASSERT_EQ(call_emulated(target, code, *args, data, problem.spec.tokens, formats::kKernelScratchBytes), "")
         << codegen::kernel_name(problem.spec);
   });
 }
@@ -134,6 +143,74 @@ TEST_P(Aarch64KernelTest, ResultsAreBitEqualInEveryTileAndToX86) {
           ASSERT_EQ(0, std::memcmp(got.data(), first.data(), got.size() * sizeof(float)))
               << codegen::kernel_name(tile.spec);
         }
+    }
+}
+
+/// Kernels on products of row pairs give the bits of the kernels for one token, x86's included, for any number of
+/// tokens and where neither they nor the row groups nor K fill whole blocks.
+TEST_P(Aarch64KernelTest, RowPairsGiveTheBitsOfSingleTokens) {
+  mlir::MLIRContext context;
+  constexpr uint32_t kMost = 64;
+  const Target& target = kTargets[2];
+  if (!testing::missing_for("x86-64-v3").empty())
+    GTEST_SKIP() << "what is compared with is x86 code, which this machine cannot run";
+  std::vector<uint64_t> lengths = row_lengths(*GetParam());
+  // Longer than a chunk of the panel, with a rest behind it.
+  const uint64_t block = GetParam()->block ? GetParam()->block : 32;
+  lengths.push_back((1100 + block - 1) / block * block);
+  uint64_t seed = 100;
+  for (uint64_t k : lengths)
+    for (uint32_t rows : {16u, 5u}) {
+      KernelProblem problem{{.codec = GetParam()->id, .k = k, .rows = rows, .tokens = kMost, .isa = target.name},
+                            rows != 16             ? 1u
+                            : k == lengths.front() ? 5u
+                                                   : 2u};
+      if (codegen::fast_arm(*GetParam(), problem.spec.layout) != codegen::Arm::kFast ||
+          !codegen::has_tile_kernel(problem.spec) || !codegen::can_build(problem.spec).ok())
+        continue;
+      problem.spec.bias = problem.spec.residual = rows == 5 || k % 64 == 0;
+      const codegen::MachineCode code = machine_code(context, problem.spec, target);
+      KernelSpec single = problem.spec;
+      single.tokens = 1;
+      single.isa = "x86-64-v3";
+      auto x86_kernel = codegen::build_kernel(context, single, {});
+      ASSERT_TRUE(x86_kernel.ok());
+      auto x86_code = codegen::emit_x86(**x86_kernel, *codegen::x86_target(single.isa));
+      ASSERT_TRUE(x86_code.ok());
+      std::vector<uint8_t> memory(formats::many_kernel_scratch_bytes(k, kMost, false) + 64, 0xff);
+      uint8_t* scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+      for (Data kind : {Data::kOrdinary, Data::kExtremes, Data::kZero}) {
+        const bool every = kind == Data::kOrdinary && k == lengths.front() && rows == 16;
+        if (kind != Data::kOrdinary && (rows != 16 || k != lengths.back()))
+          continue;
+        const KernelData data = make_kernel_data(problem, kind, ++seed);
+        std::vector<float> expected;
+        for (uint32_t t = 0; t < kMost; ++t) {
+          KernelData one = data;
+          one.act.erase(one.act.begin(), one.act.begin() + int64_t(t * data.act_stride));
+          if (problem.spec.residual)
+            one.residual.erase(one.residual.begin(), one.residual.begin() + int64_t(t * data.out_stride / 4));
+          const std::vector<float> of_token = run_kernel({single, problem.groups}, one, [&](const KernelArgs* args) {
+            ASSERT_EQ(testing::call(*x86_code, args), "");
+          });
+          expected.insert(expected.end(), of_token.begin(), of_token.end());
+        }
+        expect_close(problem, data, expected);
+        for (uint32_t tokens = 1; tokens <= kMost; ++tokens) {
+          if (every ? tokens > 17 && tokens != kMost : tokens != 3 && tokens != 18)
+            continue;
+          KernelProblem few = problem;
+          few.spec.tokens = tokens;
+          const std::vector<float> got = run_kernel(few, data, [&](const KernelArgs* args) {
+            KernelArgs own = *args;
+            own.scratch = scratch;
+            const std::string error = call_emulated(target, code, own, data, tokens, memory.size() - 64);
+            ASSERT_EQ(error, "") << codegen::kernel_name(problem.spec);
+          });
+          ASSERT_EQ(0, std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)))
+              << codegen::kernel_name(problem.spec) << ", " << tokens << " tokens";
+        }
+      }
     }
 }
 
