@@ -135,6 +135,17 @@ CORTIQ_API cortiq_status cortiq_session_rewind(cortiq_session* session, uint64_t
 CORTIQ_API cortiq_status cortiq_session_keep(cortiq_session* session, const uint32_t* ids, size_t id_count,
                                              size_t* kept);
 
+/* The ids that the session holds, as a buffer of cortiq_encode() is filled. */
+CORTIQ_API cortiq_status cortiq_session_ids(const cortiq_session* session, uint32_t* ids, size_t capacity,
+                                            size_t* count);
+
+/* Writes what the session holds to `path`, which appears whole or not at all. */
+CORTIQ_API cortiq_status cortiq_session_save(cortiq_session* session, const char* path);
+/* Puts a saved session, of cortiq_session_save() or cortiq-run --save-session, in place of what the session holds: what
+ * follows is what would have followed there, bit for bit. The file is checked as a stranger's. One of another artifact,
+ * target, cache type, skill or mask is refused, and the session is as before; after damage it is empty. */
+CORTIQ_API cortiq_status cortiq_session_load(cortiq_session* session, const char* path);
+
 /* Appends `ids` (at least one). *logits: [rows x vocab], of every id when `all`, else of the last one (rows = 1); valid
  * until the session's next call. `logits` and `rows` may be null. */
 CORTIQ_API cortiq_status cortiq_session_run(cortiq_session* session, const uint32_t* ids, size_t id_count, int32_t all,

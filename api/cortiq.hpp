@@ -116,6 +116,17 @@ public:
     check(cortiq_session_keep(get(), ids.data(), ids.size(), &kept));
     return kept;
   }
+  /// The ids that are held.
+  std::vector<uint32_t> ids() const {
+    size_t count = 0;
+    check(cortiq_session_ids(get(), nullptr, 0, &count));
+    std::vector<uint32_t> out(count);
+    check(cortiq_session_ids(get(), out.data(), out.size(), &count));
+    return out;
+  }
+  /// To a file, and from one in place of what is held.
+  void save(const std::string& path) { check(cortiq_session_save(get(), path.c_str())); }
+  void load(const std::string& path) { check(cortiq_session_load(get(), path.c_str())); }
   Logits run(const std::vector<uint32_t>& ids, bool all = false) {
     Logits out = {nullptr, 0, vocab_};
     check(cortiq_session_run(get(), ids.data(), ids.size(), all ? 1 : 0, &out.data, &out.rows));

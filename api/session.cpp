@@ -7,6 +7,7 @@
 #include "formats/quote.h"
 #include "runtime/generate/generate.h"
 #include "runtime/generate/model_sampler.h"
+#include "runtime/session/saved_session.h"
 
 namespace {
 
@@ -170,6 +171,44 @@ cortiq_status cortiq_session_keep(cortiq_session* session, const uint32_t* ids, 
     if (kept)
       *kept = keep;
     return {};
+  });
+}
+
+cortiq_status cortiq_session_ids(const cortiq_session* session, uint32_t* ids, size_t capacity, size_t* count) {
+  return guarded([&]() -> Status {
+    if (!session || (!ids && capacity != 0))
+      return needs("cortiq_session_ids()");
+    if (session->busy)
+      return cortiq::invalid("the session is at work; ask for its ids afterwards");
+    fill(session->held, ids, capacity, count);
+    return {};
+  });
+}
+
+cortiq_status cortiq_session_save(cortiq_session* session, const char* path) {
+  return guarded([&]() -> Status {
+    if (!session || !path)
+      return needs("cortiq_session_save()");
+    const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
+    return runtime::save_session(path, *session->session, {session->held});
+  });
+}
+
+cortiq_status cortiq_session_load(cortiq_session* session, const char* path) {
+  return guarded([&]() -> Status {
+    if (!session || !path)
+      return needs("cortiq_session_load()");
+    const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
+    CORTIQ_ASSIGN_OR_RETURN(const runtime::SavedSession saved, runtime::SavedSession::open(path));
+    const Status status = saved.restore(*session->session);
+    // Whatever came of it: the session holds what was saved, what it held before, or nothing.
+    const uint64_t position = session->session->position();
+    if (status.ok())
+      session->held = saved.sequence().tokens;
+    session->held.resize(position);
+    return status;
   });
 }
 

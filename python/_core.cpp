@@ -169,6 +169,9 @@ NB_MODULE(_core, m) {
       .def_prop_ro("position", &cortiq::Session::position)
       .def("rewind", &cortiq::Session::rewind)
       .def("keep", &cortiq::Session::keep)
+      .def("ids", &cortiq::Session::ids)
+      .def("save", &cortiq::Session::save, nb::call_guard<nb::gil_scoped_release>())
+      .def("load", &cortiq::Session::load, nb::call_guard<nb::gil_scoped_release>())
       .def("run",
            [](cortiq::Session& self, const Ids& ids, bool all) {
              cortiq::Logits logits;

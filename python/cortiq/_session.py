@@ -100,6 +100,21 @@ class Session:
         """Keeps what is held and `ids` begins with, forgets the rest; how many ids that are (never all of them)."""
         return self._core.keep(list(ids))
 
+    @property
+    def ids(self) -> List[int]:
+        """The ids that are held."""
+        return self._core.ids()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what is held to a file, which appears whole or not at all."""
+        with _at_work(self._core):
+            self._core.save(os.fspath(path))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Takes a saved session in place of what is held: what follows is what would have followed there. The file is checked whole."""
+        with _at_work(self._core):
+            self._core.load(os.fspath(path))
+
     def run(self, ids: Sequence[int], *, all: bool = False) -> numpy.typing.NDArray[numpy.float32]:
         """Appends `ids`; logits of the last one, or of each with `all`: [rows, vocab]."""
         with _at_work(self._core):

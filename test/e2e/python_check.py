@@ -28,6 +28,14 @@ def main(path, prompt):
     streamed = list(session.stream(ids, max_tokens=24, temperature=0))
     kept = session.keep(ids)
 
+    # To a file and back, in another session.
+    saved = path + ".session"
+    session.save(saved)
+    again = cortiq.Session(model, threads=1, kv="f32")
+    again.load(saved)
+    loaded = again.ids == session.ids and numpy.array_equal(again.run(ids[:1]), session.run(ids[:1]))
+    session.keep(ids)
+
     # Two sessions at once, while this thread counts: the work is done without Python's lock.
     answers = {}
 
@@ -76,11 +84,12 @@ def main(path, prompt):
         "logits": numpy.asarray(logits, dtype=float).ravel().tolist(), "own": bool(logits.flags["OWNDATA"] or logits.base is not None),
         "text": whole.text, "tokens": whole.tokens, "finish": whole.finish, "prompt_tokens": whole.prompt_tokens,
         "streamed_text": "".join(token.text for token in streamed), "streamed": [token.id for token in streamed if token.id is not None],
-        "kept": kept, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
+        "kept": kept, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
         "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
         "info": [model.info.vocab, model.info.layers, model.info.exact],
         "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),
         "skill": refusal(lambda: session.select("absent")),
+        "session": refusal(lambda: session.load(path)),
     }, sys.stdout)
 
 

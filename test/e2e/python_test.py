@@ -85,6 +85,7 @@ def main():
         tally.check("and those of --logits", "" if len(got["logits"]) == len(logits) and worst <= EXACT else f"differ by {worst}")
         equal("decode() is encode()'s inverse", got["decoded"], PROMPT)
         equal("keep() leaves one id to run", got["kept"], len(got["ids"]) - 1)
+        equal("a loaded session goes on as the saved one", got["loaded"], True)
         equal("two sessions in threads agree", got["a"], got["b"])
         equal("and begin as one alone does", got["a"][:24], want["tokens"])
         tally.check("Python goes on meanwhile", "" if got["turns"] > 1 else "it stood still")
@@ -93,6 +94,7 @@ def main():
         tally.check("a conversation has ids", "" if got["chat"] else "none")
         equal("a missing file is an Error with a status", got["absent"]["status"], 3)
         equal("so is an id beyond the vocabulary", got["id"]["status"], 1)
+        equal("a file that is no session too", got["session"]["status"], 1)
         equal("and a skill that is not there", got["skill"]["status"] in (1, 2), True)
 
         program = documented_program()

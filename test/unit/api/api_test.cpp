@@ -295,6 +295,34 @@ TEST_F(ApiTest, SelectsSkillsAndBlends) {
   EXPECT_LT(relative_error(logits, base_.reference(kPrompt)), kF32Error);
 }
 
+TEST_F(ApiTest, SavesAndLoadsASession) {
+  const std::string path = folder_.file("s");
+  const std::vector<uint32_t> prompt = {3, 1, 4, 1, 5};
+  cortiq_session* own = session();
+  generate(own, prompt, 20);
+  const size_t held = cortiq_session_position(own);
+  ASSERT_EQ(cortiq_session_save(own, path.c_str()), CORTIQ_OK) << cortiq_last_error();
+  const auto want = generate(own, {7}, 10);
+
+  cortiq_session* other = session();
+  generate(other, {2, 2}, 3);
+  ASSERT_EQ(cortiq_session_load(other, path.c_str()), CORTIQ_OK) << cortiq_last_error();
+  std::vector<uint32_t> ids(100);
+  size_t count = 0;
+  ASSERT_EQ(cortiq_session_ids(other, ids.data(), ids.size(), &count), CORTIQ_OK);
+  EXPECT_EQ(count, held);
+  EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), ids.begin()));
+  EXPECT_EQ(generate(other, {7}, 10), want);
+
+  const uint64_t before = cortiq_session_position(other);
+  EXPECT_EQ(cortiq_session_load(other, folder_.file("m.cqa").c_str()), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("is not a saved session"));
+  EXPECT_EQ(cortiq_session_position(other), before);
+  EXPECT_EQ(cortiq_session_load(other, folder_.file("none").c_str()), CORTIQ_IO);
+  EXPECT_EQ(cortiq_session_save(other, folder_.file("no/s").c_str()), CORTIQ_IO);
+  EXPECT_EQ(cortiq_session_save(nullptr, path.c_str()), CORTIQ_INVALID);
+}
+
 TEST_F(ApiTest, SessionsOutliveTheModelsHandleAndShareIt) {
   std::vector<uint32_t> want = generate(session(), kPrompt, 20);
   std::vector<cortiq_session*> several = {session(), session(2), session()};
