@@ -4,6 +4,7 @@
 #include <chrono>
 #include <system_error>
 
+#include "formats/checked_math.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/executor/futex.h"
 #include "runtime/overlay/overlay.h"
@@ -109,15 +110,16 @@ Executor::~Executor() {
     thread.join();
 }
 
-bool Executor::reserve(uint64_t positions) {
+bool Executor::reserve(uint64_t positions, uint64_t sequences) {
   SharedNeeds most;
   for (const Stage& stage : program_.stages) {
     SharedNeeds sum; // alternatives included: some of them run together
     auto add = [&](const CallList& calls) {
       for (const auto& call : calls) {
         const SharedNeeds needs = call->shared_needs(positions);
-        sum.counters += needs.counters;
-        sum.bytes += needs.bytes;
+        const uint64_t times = call->by_sequence() ? sequences : 1;
+        sum.counters += times * needs.counters;
+        sum.bytes += times * needs.bytes;
       }
     };
     add(stage.calls);
@@ -129,8 +131,16 @@ bool Executor::reserve(uint64_t positions) {
   shared_ = ReservedMemory(most.bytes, placement_);
   counters_ = ReservedMemory(most.counters * kCounterBytes);
   positions_ = positions;
+  sharing_ = sequences;
   return scratch_.bytes() == scratch_each_ * planned_workers_ && shared_.bytes() == most.bytes &&
          counters_.bytes() == most.counters * kCounterBytes;
+}
+
+bool Executor::same_segments() const {
+  return std::equal(segments_.begin(), segments_.end(), planned_segments_.begin(), planned_segments_.end(),
+                    [](const StepSegment& segment, const SegmentPlan& planned) {
+                      return SegmentPlan{segment.first, segment.count} == planned;
+                    });
 }
 
 void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
@@ -138,11 +148,11 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
       head_count == planned_heads_ && context.first == planned_begin_ && context.draft == planned_draft_ &&
       context.stream == planned_stream_ && context.first_stage == planned_stages_.first &&
-      context.end_stage == planned_stages_.second) {
-    if (context.position != planned_position_)
+      context.end_stage == planned_stages_.second && same_segments()) {
+    if (context.position != planned_position_ || !segments_.empty())
       for (StagePlan& stage : stages_)
         if (stage.by_position)
-          count_items(stage, context.position);
+          count_items(stage);
     planned_position_ = context.position;
     return;
   }
@@ -155,6 +165,9 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   planned_first_ = head_first;
   planned_heads_ = head_count;
   planned_position_ = context.position;
+  planned_segments_.clear();
+  for (const StepSegment& segment : segments_)
+    planned_segments_.push_back({segment.first, segment.count});
   calls_.clear();
   stages_.clear();
   for (const Stage& stage : program_.stages) {
@@ -167,27 +180,42 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
       continue;
     }
     SharedNeeds given;
-    for_active_calls(stage, overlay, [&](const Call& call) {
-      calls_.push_back({&call, shape, 0});
-      if (positions_ != 0) {
-        const SharedNeeds needs = call.shared_needs(positions_);
-        calls_.back().shape.shared = {counters_.data() + given.counters * kCounterBytes, shared_.data() + given.bytes,
-                                      needs.bytes};
-        given = {given.counters + needs.counters, given.bytes + needs.bytes};
-      }
-      plan.by_position = plan.by_position || call.by_position();
-      plan.in_order = plan.in_order || call.in_order();
-      ++plan.calls;
-    });
+    for_active_calls(stage, overlay, [&](const Call& call) { add_call(call, shape, given, plan); });
     stages_.push_back(plan);
-    count_items(stages_.back(), context.position);
+    count_items(stages_.back());
   }
 }
 
-void Executor::count_items(StagePlan& stage, uint64_t position) {
+/// Adds a call to the stage, or, where it goes by sequence, one for every segment.
+void Executor::add_call(const Call& call, const StepShape& shape, SharedNeeds& given, StagePlan& stage) {
+  stage.by_position = stage.by_position || call.by_position();
+  stage.in_order = stage.in_order || call.in_order();
+  const bool split = call.by_sequence() && !segments_.empty();
+  const uint32_t parts = split ? static_cast<uint32_t>(segments_.size()) : 1;
+  const SharedNeeds needs = positions_ != 0 ? call.shared_needs(positions_) : SharedNeeds();
+  for (uint32_t part = 0; part < parts; ++part) {
+    calls_.push_back({&call, shape, 0, split ? part : kWhole});
+    StepShape& own = calls_.back().shape;
+    if (split) { // what the segment has of the stage's tokens
+      const uint64_t end = std::min(shape.first + shape.count, segments_[part].first + segments_[part].count);
+      own.first = std::max(shape.first, segments_[part].first);
+      own.count = end - std::min(end, own.first);
+      // Sequences are work for several threads already: each is cut less.
+      own.threads = static_cast<unsigned>(formats::ceil_div(uint64_t{own.threads}, uint64_t{parts}));
+    }
+    ++stage.calls;
+    if (positions_ == 0 || part >= sharing_)
+      continue;
+    own.shared = {counters_.data() + given.counters * kCounterBytes, shared_.data() + given.bytes, needs.bytes};
+    given = {given.counters + needs.counters, given.bytes + needs.bytes};
+  }
+}
+
+void Executor::count_items(StagePlan& stage) {
   stage.items = 0;
   for (uint32_t i = stage.first_call; i < stage.first_call + stage.calls; ++i) {
-    calls_[i].shape.position = position;
+    const uint32_t segment = calls_[i].segment;
+    calls_[i].shape.position = segment == kWhole ? context_->position : segments_[segment].context.position;
     calls_[i].first_item = stage.items;
     stage.items += calls_[i].shape.count == 0 ? 0 : calls_[i].call->items(calls_[i].shape);
   }
@@ -196,14 +224,16 @@ void Executor::count_items(StagePlan& stage, uint64_t position) {
                                                              std::memory_order_release);
 }
 
-void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
+void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
+                    std::span<const StepSegment> segments) {
+  context_ = &context;
+  segments_ = segments;
   plan(context, count, head_first, head_count);
   if (profiler_) {
     for (const CallPlan& call : calls_)
-      profiler_->add_call(*call.call, context, call.shape);
+      profiler_->add_call(*call.call, call.segment == kWhole ? context : segments[call.segment].context, call.shape);
     profiler_->begin_step();
   }
-  context_ = &context;
   run();
   if (profiler_)
     profiler_->end_step();
@@ -341,7 +371,8 @@ void Executor::run_items(const StagePlan& stage, uint64_t begin, uint64_t end, u
       continue;
     const uint64_t start = profiler_ ? Profiler::now() : 0;
     if (!skipped(*plan.call, context_->overlay))
-      plan.call->run(*context_, plan.shape, begin - plan.first_item, last - plan.first_item, scratch);
+      plan.call->run(plan.segment == kWhole ? *context_ : segments_[plan.segment].context, plan.shape,
+                     begin - plan.first_item, last - plan.first_item, scratch);
     if (profiler_)
       profiler_->record(worker, *plan.call, start, Profiler::now());
     begin = last;

@@ -34,12 +34,15 @@ public:
   unsigned threads() const { return static_cast<unsigned>(others_.size()) + 1; }
 
   /// Makes the memory that the items of a call share, as address space, for a cache of `positions`. Without it calls
-  /// get none. False when the system refuses this or the workers' scratch.
-  bool reserve(uint64_t positions);
+  /// get none. In a batch of several sequences the first `sequences` segments get it. False when the system refuses
+  /// this or the workers' scratch.
+  bool reserve(uint64_t positions, uint64_t sequences = 1);
 
   /// Runs every stage of the trunk, or of the draft, on `count` tokens; head stages only on tokens
-  /// [head_first, head_first + head_count).
-  void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
+  /// [head_first, head_first + head_count). `segments`, if any, cover the tokens in ascending order; tokens of one
+  /// sequence may be in several of them only where the program has no states.
+  void step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
+            std::span<const StepSegment> segments = {});
 
   /// Where the time goes; null without `profile`.
   Profiler* profiler() const { return profiler_.get(); }
@@ -50,6 +53,12 @@ private:
     const Call* call;
     StepShape shape;
     uint64_t first_item; ///< in the stage's numbering
+    uint32_t segment;    ///< whose context it gets; kWhole: the step's
+  };
+  static constexpr uint32_t kWhole = UINT32_MAX;
+  struct SegmentPlan {
+    uint64_t first, count;
+    bool operator==(const SegmentPlan&) const = default;
   };
   struct StagePlan {
     uint32_t first_call, calls;
@@ -67,7 +76,9 @@ private:
   };
 
   void plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
-  void count_items(StagePlan& stage, uint64_t position);
+  bool same_segments() const;
+  void add_call(const Call& call, const StepShape& shape, SharedNeeds& given, StagePlan& stage);
+  void count_items(StagePlan& stage);
   void run();
   void worker(unsigned index);
   uint64_t wait_for_change(uint64_t phase, uint64_t spins);
@@ -89,6 +100,7 @@ private:
   unsigned planned_workers_;         ///< when the first of them starts
   ReservedMemory shared_, counters_; ///< calls of one stage side by side, stages one over the other
   uint64_t positions_ = 0;           ///< that shared_ is made for
+  uint64_t sharing_ = 0;             ///< segments that get some of it
   std::vector<std::thread> others_;
 
   std::vector<CallPlan> calls_;
@@ -97,9 +109,11 @@ private:
   uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_begin_ = 0, planned_position_ = 0;
   bool planned_draft_ = false, planned_stream_ = false;
   std::pair<uint32_t, uint32_t> planned_stages_;
+  std::vector<SegmentPlan> planned_segments_;
   std::unique_ptr<Cursor[]> cursors_;              ///< by worker
   std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late; with kInOrder
   const StepContext* context_ = nullptr;
+  std::span<const StepSegment> segments_; ///< the step's
 
   // High bits: step number; low bits: the stage being run, or the number of stages when the step is done.
   alignas(64) std::atomic<uint64_t> phase_;

@@ -68,6 +68,12 @@ struct KvLayerState {
   uint8_t* values = nullptr;
 };
 
+/// Where a layer's keys and values stand in a page: those of kPositionBlock positions of each head, one head after the
+/// other, laid out as in a cache of that many positions.
+struct KvPageLayer {
+  uint64_t key_offset = 0, value_offset = 0;
+};
+
 struct RopeTableRef {
   std::vector<float> inverse_frequencies;
   float magnitude = 1;
@@ -100,6 +106,17 @@ struct StepContext {
   const OverlayState* overlay = nullptr;
   /// Sums of residual rows, by tap; null = nobody asks for them.
   double* const* taps = nullptr;
+  /// Of caches in pages: page i has positions [i, i + 1) * kPositionBlock of all layers, and there are no rings. Empty:
+  /// the caches are those of `kv`.
+  std::span<uint8_t* const> pages = {};
+  std::span<const KvPageLayer> page_layers = {};
+};
+
+/// Tokens [first, first + count) of a batch that belong to one sequence. `context` is what calls that say by_sequence()
+/// get: its `position` is that of the sequence less `first`, so that position + token holds for the batch's numbers.
+struct StepSegment {
+  uint64_t first = 0, count = 0;
+  StepContext context;
 };
 
 /// Bits of a task mask that cut the columns of a call's result: column c has bit first + c / group of the layer's row;
@@ -158,6 +175,9 @@ public:
   virtual uint64_t scratch_bytes() const { return 0; }
   /// Whether items() depends on StepShape::position.
   virtual bool by_position() const { return false; }
+  /// Whether it reads or writes what belongs to a sequence: position, caches, states. In a batch of several sequences
+  /// it then runs once for each segment.
+  virtual bool by_sequence() const { return false; }
   /// Whether an item may wait for those before it, so that they have to be begun in their order.
   virtual bool in_order() const { return false; }
   /// For a cache of `positions`; `bytes` is a multiple of 64.

@@ -94,6 +94,7 @@ public:
   }
   uint64_t items(const StepShape& shape) const override { return cut(shape).items(); }
   bool by_position() const override { return true; }
+  bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override {
     return 2 * align64(most_rows() * sizeof(AttentionRow)) + 2 * align64(most_rows() * kv.v_stride() * sizeof(float)) +
            align64(kQueries * (heads_inseparable() ? heads : group()) * kv.v_dim * sizeof(float));
@@ -288,12 +289,9 @@ private:
   uint64_t attend(const StepContext& step, const Piece& piece, uint64_t chunk, const Room& room, Place place) const {
     const uint64_t kv_head = piece.head / group();
     const KvType type = step.kv_type;
-    const uint64_t capacity = kv.capacity(step.kv_positions);
     AttentionTask task{room.parts,
                        0,
-                       step.kv[layer].keys + kv_head * kv.key_bytes(type, capacity),
-                       step.kv[layer].values + kv_head * kv.value_bytes(type, capacity),
-                       capacity / kAttentionBlock,
+                       KvBlocks(step, kv, layer, kv_head),
                        kv.k_dim,
                        kv.v_stride(),
                        scale,

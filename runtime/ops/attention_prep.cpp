@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/executor/kv_blocks.h"
 #include "runtime/ops/op.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -86,6 +87,7 @@ public:
   /// One a token and KV head, with the queries that read it: the sixteen lanes of a position lie in as many lines of
   /// the cache as a key has dimensions, too many for one thread to fetch while the others wait.
   uint64_t items(const StepShape& shape) const override { return shape.count * kv.kv_heads; }
+  bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override { return 6 * padded(std::max(kv.k_dim, kv.v_dim)); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
@@ -145,12 +147,10 @@ private:
   /// Stores one head's key and value at `position`; false when a value does not fit the cache.
   bool append(const StepContext& step, uint64_t position, uint64_t head, const float* key, const float* value,
               uint8_t* scratch) const {
-    const uint64_t capacity = kv.capacity(step.kv_positions), place = position % capacity;
-    const KvLayerState& cache = step.kv[layer];
-    uint8_t* key_group =
-        cache.keys + head * kv.key_bytes(step.kv_type, capacity) + place / 16 * kv.key_group_bytes(step.kv_type);
-    uint8_t* value_row =
-        cache.values + head * kv.value_bytes(step.kv_type, capacity) + place * kv.value_row_bytes(step.kv_type);
+    const KvBlocks cache(step, kv, layer, head);
+    const uint64_t block = cache.place(position / kPositionBlock), place = position % kPositionBlock;
+    uint8_t* key_group = cache.keys_at(block) + place / 16 * kv.key_group_bytes(step.kv_type);
+    uint8_t* value_row = cache.values_at(block) + place * kv.value_row_bytes(step.kv_type);
     if (step.kv_type == KvType::kQ8)
       return append_q8(key_group, value_row, place % 16, key, value);
     if (step.kv_type == KvType::kF32) {

@@ -48,7 +48,7 @@ constexpr uint64_t element_bytes(KvType type) {
 /// bytes on: blocks alternate between keys and values, which the hardware's prefetchers do not follow. Asking past the
 /// cache's end asks for nothing.
 template <KvType kType, int R, int S, class Keys>
-HWY_INLINE void SumProducts(const AttentionRow* rows, Keys keys, uint64_t ahead, uint64_t first, uint64_t last,
+HWY_INLINE void SumProducts(const AttentionRow* rows, Keys keys, int64_t ahead, uint64_t first, uint64_t last,
                             hn::Vec<F32> (&acc)[R][S][kVectors]) {
   const F32 d;
   for (int r = 0; r < R; ++r)
@@ -66,13 +66,12 @@ HWY_INLINE void SumProducts(const AttentionRow* rows, Keys keys, uint64_t ahead,
       }
 }
 
-/// Scores of R rows against S groups of 16 positions; `scores` has a row each 64.
+/// Scores of R rows against S groups of 16 positions, whose keys stand at `base`; `scores` has a row each 64.
 template <KvType kType, int R, int S>
-HWY_INLINE void ScoreGroups(const AttentionTask& task, const AttentionRow* rows, uint64_t group, float* scores) {
+HWY_INLINE void ScoreGroups(const AttentionTask& task, const AttentionRow* rows, const uint8_t* base, int64_t ahead,
+                            float* scores) {
   const F32 d;
   hn::Vec<F32> acc[R][S][kVectors];
-  const uint8_t* base = task.keys + group * task.key_group_bytes;
-  const uint64_t ahead = 4 * task.key_group_bytes;
   auto at = [&](int r, int s, size_t v) { return scores + r * kAttentionBlock + s * 16 + v * kLanes; };
   if constexpr (kType == KvType::kQ8) {
     constexpr uint64_t kCodes = kKvGroup * 16;
@@ -132,10 +131,12 @@ HWY_INLINE float Weigh(const AttentionTask& task, AttentionRow& row, uint64_t bl
   return correction;
 }
 
-/// acc = acc * correction + sum over positions [first, last) of weight * value, for C vectors of columns.
+/// acc = acc * correction + sum over positions [first, last) of a block, whose values stand at `base`, of weight *
+/// value, for C vectors of columns.
 template <KvType kType, int R, int C>
-HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_t base, uint64_t first, uint64_t last,
-                          const float* weights, const float* corrections, uint64_t column) {
+HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, const uint8_t* base, int64_t ahead,
+                          uint64_t first, uint64_t last, const float* weights, const float* corrections,
+                          uint64_t column) {
   const F32 d;
   hn::Vec<F32> acc[R][C];
   for (int r = 0; r < R; ++r)
@@ -143,8 +144,8 @@ HWY_INLINE void AddValues(const AttentionTask& task, AttentionRow* rows, uint64_
       acc[r][c] = hn::Mul(hn::LoadU(d, rows[r].acc + column + c * kLanes), hn::Set(d, corrections[r]));
   const uint64_t factors = task.value_row_bytes - task.v_stride; // bytes in front of q8 codes
   for (uint64_t j = first; j < last; ++j) {
-    const uint8_t* row = task.values + (base + j) * task.value_row_bytes;
-    __builtin_prefetch(row + kAttentionBlock * task.value_row_bytes + column * element_bytes(kType));
+    const uint8_t* row = base + j * task.value_row_bytes;
+    __builtin_prefetch(row + ahead + column * element_bytes(kType));
     for (int c = 0; c < C; ++c) {
       auto value = LoadCache<kType>(kType == KvType::kQ8 ? row + factors : row, column + c * kLanes);
       if constexpr (kType == KvType::kQ8)
@@ -163,7 +164,9 @@ HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint6
   // Enough independent sums to hide the latency, few enough to stay in registers.
   constexpr int kGroups = kVectors == 1 || R == 1 ? 4 : R == 2 ? 2 : 1;
   constexpr int kColumns = kVectors == 1 || R <= 2 ? 4 : 2;
-  const uint64_t base = block * kAttentionBlock, place = block % task.blocks;
+  const uint64_t base = block * kAttentionBlock, place = task.cache.place(block);
+  const uint8_t *keys = task.cache.keys_at(place), *values = task.cache.values_at(place);
+  const int64_t keys_ahead = task.cache.key_step(place), values_ahead = task.cache.value_step(place);
   uint64_t first = kAttentionBlock, last = 0; // positions that any of the rows sees
   for (int r = 0; r < R; ++r) {
     first = std::min(first, rows[r].begin > base ? rows[r].begin - base : 0);
@@ -175,16 +178,16 @@ HWY_NOINLINE void BlockRows(const AttentionTask& task, AttentionRow* rows, uint6
       for (int r = 0; r < R; ++r) // masked below
         std::fill_n(scores + r * kAttentionBlock + group * 16, kGroups * 16, 0.0f);
     else
-      ScoreGroups<kType, R, kGroups>(task, rows, place * 4 + group, scores + group * 16);
+      ScoreGroups<kType, R, kGroups>(task, rows, keys + group * task.key_group_bytes, keys_ahead, scores + group * 16);
   }
   float corrections[R];
   for (int r = 0; r < R; ++r)
     corrections[r] = Weigh(task, rows[r], block, scores + r * kAttentionBlock);
   uint64_t column = 0;
   for (; column + kColumns * kLanes <= task.v_stride; column += kColumns * kLanes)
-    AddValues<kType, R, kColumns>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
+    AddValues<kType, R, kColumns>(task, rows, values, values_ahead, first, last, scores, corrections, column);
   for (; column < task.v_stride; column += kLanes)
-    AddValues<kType, R, 1>(task, rows, place * kAttentionBlock, first, last, scores, corrections, column);
+    AddValues<kType, R, 1>(task, rows, values, values_ahead, first, last, scores, corrections, column);
 }
 
 template <KvType kType>

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "runtime/executor/program.h"
+#include "runtime/executor/kv_blocks.h"
 
 namespace cortiq::runtime {
 
@@ -22,9 +22,7 @@ struct AttentionRow {
 struct AttentionTask {
   AttentionRow* rows;
   uint64_t count;
-  const uint8_t* keys; ///< of this KV head
-  const uint8_t* values;
-  uint64_t blocks; ///< that the cache has: block b of the context stands at b % blocks
+  KvBlocks cache; ///< of this KV head
   uint64_t k_dim, v_stride;
   float scale, softcap;
   KvType type;

@@ -13,6 +13,7 @@ public:
   static constexpr uint64_t kChannels = 64;
 
   uint64_t items(const StepShape&) const override { return (channels + kChannels - 1) / kChannels; }
+  bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override;
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override;

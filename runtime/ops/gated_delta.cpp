@@ -14,6 +14,7 @@ class GatedDeltaCall final : public Call {
 public:
   CallInfo info() const override { return {"gated_delta", value_heads * key_dim, value_dim, 0}; }
   uint64_t items(const StepShape&) const override { return value_heads; }
+  bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override { return DeltaScratch::bytes(key_dim); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,

@@ -14,6 +14,7 @@ class VmfPhaseCall final : public Call {
 public:
   CallInfo info() const override { return {"vmf_phase", heads * 2 * phases, value_dim, 0}; }
   uint64_t items(const StepShape&) const override { return heads; }
+  bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override { return DeltaScratch::bytes(2 * phases); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <mutex>
 
@@ -14,6 +13,7 @@
 #include "runtime/session/draft_memory.h"
 #include "runtime/session/recurrent_memory.h"
 #include "runtime/session/reserved_memory.h"
+#include "runtime/session/rope_state.h"
 #include "runtime/vulkan/gpu.h"
 
 namespace cortiq::runtime {
@@ -21,40 +21,6 @@ namespace {
 
 // Logits of many positions at once need room: larger batches gain nothing then.
 constexpr uint64_t kPreferredBatch = 256;
-
-/// Cosines and sines of a batch's positions, one table after the other: [cos, sin][token][pair].
-class RopeState {
-public:
-  RopeState(std::span<const RopeTableRef> tables, uint64_t max_batch) : tables_(tables) {
-    for (const RopeTableRef& table : tables) {
-      values_.emplace_back(2 * max_batch * table.inverse_frequencies.size());
-      cos_.push_back(values_.back().data());
-      sin_.push_back(values_.back().data() + max_batch * table.inverse_frequencies.size());
-    }
-  }
-
-  void fill(uint64_t position, uint64_t count) {
-    for (size_t t = 0; t < tables_.size(); ++t) {
-      const auto& frequencies = tables_[t].inverse_frequencies;
-      float* cosines = values_[t].data();
-      float* sines = cosines + (sin_[t] - cos_[t]);
-      for (uint64_t token = 0; token < count; ++token)
-        for (size_t i = 0; i < frequencies.size(); ++i) {
-          const double angle = static_cast<double>(position + token) * frequencies[i];
-          *cosines++ = static_cast<float>(std::cos(angle)) * tables_[t].magnitude;
-          *sines++ = static_cast<float>(std::sin(angle)) * tables_[t].magnitude;
-        }
-    }
-  }
-
-  std::span<const float* const> cosines() const { return cos_; }
-  std::span<const float* const> sines() const { return sin_; }
-
-private:
-  std::span<const RopeTableRef> tables_;
-  std::vector<std::vector<float>> values_;
-  std::vector<const float*> cos_, sin_;
-};
 
 class ArtifactSession final : public Session {
 public:
@@ -422,7 +388,7 @@ private:
   }
 
   StepContext make_context(const uint32_t* tokens, uint64_t position, uint64_t count) {
-    rope_.fill(position, count);
+    rope_.fill(0, position, count);
     take_overlay();
     StepContext context{arena_.data(), tokens,          position,      kv_type_,      kv_positions_,
                         layers_,       rope_.cosines(), rope_.sines(), &kv_overflow_, recurrent_.states()};
