@@ -1,6 +1,7 @@
 #include "compiler/gpu/LowerToGpu.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/emit/rows/rows.h"
 #include "compiler/gpu/GpuBuilder.h"
@@ -27,6 +28,7 @@ struct StagePlan {
   std::vector<uint32_t> reads, writes;
   std::string reason; ///< why the CPU runs it; empty = the GPU does
   Fusion fusion = Fusion::kNone;
+  uint32_t together = kAbsent; ///< stages of one number change sides together
 };
 
 /// The KV layer of a call; kAbsent when it has none.
@@ -57,6 +59,7 @@ public:
     gpu_->cache_half = manifest_.kv_f16;
     choose();
     keepScalesTogether();
+    findTogether();
     findOrders();
     fuse();
     if (eightBits_ && !chooseEightBits())
@@ -170,6 +173,7 @@ private:
       artifact::GpuBufferT& buffer = *gpu_->buffers[slot];
       const artifact::BufferT& row = *program_.buffers[slot];
       buffer.lanes = uses_[slot].lanes && !uses_[slot].natural;
+      buffer.eight_bits = std::ranges::find(eightBitSlots_, slot) != eightBitSlots_.end();
       buffer.stride = buffer.lanes ? laneRow(row.elements) : ceilDiv(row.elements * row.records, 4) * 4;
       std::erase_if(live, [&](const Live& l) { return l.last < uses_[slot].first; });
       std::ranges::sort(live, {}, &Live::start);
@@ -293,6 +297,7 @@ private:
     for (uint32_t slot = 0; slot < uses_.size(); ++slot)
       if (fits[slot] && read[slot]) {
         builder_.setEightBits(slot);
+        eightBitSlots_.push_back(slot);
         any = true;
       }
     return any;
@@ -345,24 +350,60 @@ private:
     }
   }
 
+  /// What has to be on one side, should a device refuse a part of it: a cache's stages, and column scales with the
+  /// products that they are for.
+  void findTogether() {
+    std::vector<uint32_t> of(plans_.size());
+    std::iota(of.begin(), of.end(), 0u);
+    auto join = [&](size_t a, size_t b) {
+      const uint32_t from = of[a], to = of[b];
+      std::ranges::replace(of, from, to);
+    };
+    llvm::DenseMap<uint32_t, uint32_t> ofLayer;
+    for (size_t s = 0; s < plans_.size(); ++s)
+      for (const auto& call : program_.stages[s]->calls) {
+        if (const uint32_t layer = layerOf(call->op); layer != kAbsent)
+          if (const auto [at, first] = ofLayer.try_emplace(layer, s); !first)
+            join(s, at->second);
+        const artifact::QuantizeOpT* quantize = call->op.AsQuantizeOp();
+        if (!quantize || quantize->column_scale == kAbsent)
+          continue;
+        for (size_t r = 0; r < plans_.size(); ++r)
+          if (std::ranges::any_of(plans_[r].reads,
+                                  [&](uint32_t slot) { return slot == quantize->out || slot == quantize->act_out; }))
+            join(r, s);
+      }
+    for (size_t s = 0; s < plans_.size(); ++s)
+      plans_[s].together = of[s];
+  }
+
   using Steps = std::vector<std::unique_ptr<artifact::GpuStepT>>;
 
   Status onGpu(size_t s, Steps& steps) {
     const artifact::StageT& stage = *program_.stages[s];
+    const size_t first = steps.size();
     builder_.beginStep(stage.head, stage.name);
     for (const auto& call : stage.calls)
       CORTIQ_RETURN_IF_ERROR(findGpuOp(call->op.type)->lower(call->op, builder_));
     builder_.endStep(steps);
+    // What the CPU runs should the device refuse a part of it.
+    for (size_t i = first; i < steps.size(); ++i)
+      describe(s, *steps[i]);
     return {};
+  }
+
+  void describe(size_t s, artifact::GpuStepT& step) const {
+    step.first_stage = s;
+    step.stages = 1;
+    step.reads = plans_[s].reads;
+    step.writes = plans_[s].writes;
+    step.together = plans_[s].together;
   }
 
   Status onCpu(size_t s, Steps& steps) {
     auto step = std::make_unique<artifact::GpuStepT>();
-    step->first_stage = s;
-    step->stages = 1;
+    describe(s, *step);
     step->head = program_.stages[s]->head;
-    step->reads = plans_[s].reads;
-    step->writes = plans_[s].writes;
     step->name = program_.stages[s]->name;
     step->reason = plans_[s].reason;
     steps.push_back(std::move(step));
@@ -387,6 +428,7 @@ private:
   SmallVector<kernel::StageOp> stages_;
   std::vector<StagePlan> plans_;
   bool eightBits_;
+  std::vector<uint32_t> eightBitSlots_;
 };
 
 } // namespace

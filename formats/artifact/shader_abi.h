@@ -38,6 +38,8 @@ enum ShaderBinding : uint32_t {
 inline constexpr uint32_t kBankSegments = 8;
 
 inline constexpr uint32_t kPushWords = 16;
+/// The number of a layer, plus one, of which a key or value does not fit its cache.
+inline constexpr uint32_t kResultOverflow = 1;
 inline constexpr uint32_t kResultIds = 4;
 inline constexpr uint64_t kShaderRowPadding = 1024;
 
@@ -60,6 +62,7 @@ enum PushWord : uint32_t {
   kPushCosines = 10, ///< of token 0, in words of the step buffer
   kPushSines = 11,
   kPushVector2 = 12, ///< second vector: bias of a norm, k norm
+  kPushLayer = 0,    ///< of operations on a cache: the layer's number, plus one; set at load
   // Of attention only:
   kPushSinks = 13,  ///< with kSpecPrep: the sinks, kPushVector being the norm of q
   kPushShares = 14, ///< with kSpecShares: kSpecValueDim + 2 floats a share, head by head of each token

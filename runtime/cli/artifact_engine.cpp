@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <unistd.h>
 
+#include "runtime/cli/gpu_choice.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/cpu/limits.h"
-#include "runtime/loader/load.h"
 #include "runtime/session/saved_session.h"
 #include "runtime/session/session.h"
 #include "runtime/vulkan/gpu.h"
@@ -17,39 +16,6 @@ namespace {
 
 void note(const std::string& sentence) {
   std::fprintf(stderr, "cortiq-run: note: %s\n", sentence.c_str());
-}
-
-/// Puts the model on the GPU that the options name; null = the CPU runs it.
-StatusOr<std::shared_ptr<const GpuModel>> choose_gpu(const Model& model, const RunOptions& options) {
-  const bool compiled = model.artifact().program_table->gpu() != nullptr;
-  if (options.device == "none" || (options.device == "auto" && !compiled))
-    return std::shared_ptr<const GpuModel>();
-  GpuOptions how;
-  if (options.device == "auto") {
-    const StatusOr<std::vector<GpuInfo>> gpus = list_gpus();
-    const auto usable = [](const GpuInfo& gpu) { return gpu.kind != "cpu" && gpu.unusable.empty(); };
-    const auto first = gpus.ok() ? std::ranges::find_if(*gpus, usable) : std::vector<GpuInfo>::const_iterator();
-    if (!gpus.ok() || first == gpus->end()) {
-      note((gpus.ok() ? "there is no GPU that can run the model" : gpus.status().message()) + "; the CPU runs it");
-      return std::shared_ptr<const GpuModel>();
-    }
-    how.device = static_cast<uint32_t>(first - gpus->begin());
-  } else {
-    how.device = static_cast<uint32_t>(std::stoul(options.device));
-  }
-  if (isatty(STDERR_FILENO))
-    how.progress = [](uint64_t done, uint64_t total) {
-      std::fprintf(stderr, "\rweights to the GPU: %3.0f %%%s",
-                   100.0 * static_cast<double>(done) / static_cast<double>(total), done == total ? "\n" : "");
-    };
-  StatusOr<std::shared_ptr<const GpuModel>> gpu = load_gpu_model(model.artifact(), how);
-  if (!gpu.ok() && options.fallback == "cpu") {
-    note(gpu.status().message() + "; the CPU runs the model");
-    return std::shared_ptr<const GpuModel>();
-  }
-  if (gpu.ok() && options.verbose && !(*gpu)->fallbacks().empty())
-    note((*gpu)->fallbacks());
-  return gpu;
 }
 
 std::string describe(const Model& model, const Session& session, const GpuModel* gpu, bool asked) {
@@ -76,7 +42,8 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   load.placement = {options.pages == "large", options.numa == "auto"};
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
   SessionOptions how;
-  CORTIQ_ASSIGN_OR_RETURN(how.gpu, choose_gpu(*model, options));
+  CORTIQ_ASSIGN_OR_RETURN(how.gpu,
+                          choose_gpu(*model, {options.device, options.fallback == "cpu", options.verbose}, note));
   how.cpu_fallback = options.fallback == "cpu";
   how.threads = options.threads;
   how.placement = load.placement;
@@ -108,8 +75,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   out.target_reason = model->info().target_reason;
   out.targets = model->info().targets;
   out.description = describe(*model, *session, how.gpu.get(), options.threads != 0);
-  if (!how.gpu)
-    out.summary = [session = session.get()] { return summarize(session->profile()); };
+  out.summary = [session = session.get()] { return summarize(session->profile()); };
   out.report = [session = session.get()] {
     return describe(session->profile(), measure_read_bandwidth(session->threads()));
   };

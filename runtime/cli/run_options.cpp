@@ -10,6 +10,7 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/quote.h"
+#include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 constexpr int kBadInput = 2;
 constexpr uint64_t kMostThreads = 1024;
-constexpr uint64_t kMostDevices = 255;
 
 ParseOutcome refuse(const std::string& program, const std::string& sentence) {
   std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
@@ -155,13 +155,12 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->check(CLI::IsMember({"system", "large"}))
       ->capture_default_str()
       ->group(machine);
-  app.add_option("--device", o.device,
-                 "GPU of an artifact compiled with --target vulkan: its number, none for the CPU, list to see them "
-                 "(default auto: the first that is not a CPU itself)")
+  app.add_option(
+         "--device", o.device,
+         "GPUs of an artifact compiled with --target vulkan: numbers with commas between them (layers are split "
+         "among several), none for the CPU, list to see them (default auto: the first that is not a CPU itself)")
       ->group(machine)
-      ->check([](const std::string& word) {
-        return word == "auto" || word == "none" || word == "list" ? std::string() : whole_number(0, kMostDevices)(word);
-      });
+      ->check(check_device);
   app.add_option("--fallback", o.fallback, "cpu: when the GPU fails, the CPU goes on")
       ->group(machine)
       ->check(CLI::IsMember({"cpu"}));

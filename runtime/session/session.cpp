@@ -28,7 +28,7 @@ public:
     std::unique_ptr<ArtifactSession> session(new ArtifactSession(std::move(model), options));
     CORTIQ_RETURN_IF_ERROR(session->reserve());
     if (options.gpu) {
-      CORTIQ_ASSIGN_OR_RETURN(session->gpu_, options.gpu->session(session->kv_positions_));
+      CORTIQ_ASSIGN_OR_RETURN(session->gpu_, options.gpu->session(session->kv_positions_, options.profile));
     }
     CORTIQ_RETURN_IF_ERROR(session->set_overlay({{}, session->overlay().default_mask()}));
     return std::unique_ptr<Session>(std::move(session));
@@ -174,8 +174,15 @@ public:
     return means;
   }
 
-  Profile profile() const override { return make_profile(executor_.profiler(), threads()); }
+  Profile profile() const override {
+    Profile out = make_profile(executor_.profiler(), threads());
+    if (gpu_)
+      gpu_->add_profile(out);
+    return out;
+  }
   void reset_profile(uint64_t traced_steps) override {
+    if (gpu_)
+      gpu_->reset_profile();
     if (Profiler* profiler = executor_.profiler())
       profiler->reset(traced_steps);
   }
@@ -189,6 +196,8 @@ public:
              " dispatches behind " + std::to_string(counts.barriers) +
              " barriers; stages run on the CPU in between: " + std::to_string(counts.cpu_stages) + "\n";
     }
+    if (gpu_)
+      out += gpu_->report();
     return gpu_note_.empty() ? out : out + gpu_note_ + "\n";
   }
 
@@ -296,12 +305,7 @@ private:
       const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
       const bool last = done + count == tokens.size();
       const uint64_t heads = all_logits ? count : last ? 1 : 0;
-      Status status = step(tokens.subspan(done, count), count, count - heads, heads);
-      if (!status.ok() && gpu_ && cpu_fallback_) {
-        CORTIQ_RETURN_IF_ERROR(leave_gpu(status));
-        status = step(tokens.subspan(done, count), count, count - heads, heads);
-      }
-      if (!status.ok()) {
+      if (Status status = step_or_leave(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
         rewind(start);
         recurrent_.lose();
         return status;
@@ -315,6 +319,17 @@ private:
       done += count;
     }
     return all_logits ? std::span<const float>(collected_) : logits;
+  }
+
+  /// step(), once more on the CPU when the GPU fails and that was asked for.
+  Status step_or_leave(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
+    Status status = step(tokens, count, head_first, head_count);
+    if (status.ok() || !gpu_ || !gpu_->failed())
+      return status;
+    if (!cpu_fallback_)
+      return io_error(status.message() + "; with --fallback=cpu the CPU goes on");
+    CORTIQ_RETURN_IF_ERROR(leave_gpu(status));
+    return step(tokens, count, head_first, head_count);
   }
 
   /// Goes on without the GPU: what the session holds is run once more, by the CPU.
@@ -340,7 +355,8 @@ private:
     position_ = recurrent_.restore(target);
     while (position_ < target) {
       const uint64_t count = std::min(program_.max_batch, target - position_);
-      if (Status status = step(recurrent_.tokens().subspan(position_, count), count, count, 0); !status.ok()) {
+      const Status status = step_or_leave(recurrent_.tokens().subspan(position_, count), count, count, 0);
+      if (!status.ok()) {
         position_ = target;
         recurrent_.lose();
         return status;
@@ -407,6 +423,7 @@ private:
         executor_.step(part, count, head_first, head_count);
       };
       CORTIQ_RETURN_IF_ERROR(gpu_->step(context, count, head_first, head_count, want_, run_stages));
+      kv_overflow_.fetch_or(gpu_->overflowed_layer(), std::memory_order_relaxed);
     } else {
       executor_.step(context, count, head_first, head_count);
     }

@@ -59,16 +59,16 @@ private:
 
   Status step(const artifact::GpuStep& step) const {
     const std::string name = "step " + quote(step.name() ? step.name()->string_view() : "");
-    if (!step.dispatches() || step.dispatches()->size() == 0) {
-      if (step.stages() == 0 ||
-          !formats::range_fits(step.first_stage(), step.stages(), artifact_.program.stages.size()))
-        return invalid(name + " runs stages that the program does not have");
-      for (const auto* slots : {step.reads(), step.writes()})
-        for (uint32_t i = 0; slots && i < slots->size(); ++i)
-          if (slots->Get(i) >= program_.buffers()->size())
-            return invalid(name + " names a slot that the program does not have");
+    const bool on_cpu = !step.dispatches() || step.dispatches()->size() == 0;
+    if ((on_cpu && step.stages() == 0) ||
+        !formats::range_fits(step.first_stage(), step.stages(), artifact_.program.stages.size()))
+      return invalid(name + " runs stages that the program does not have");
+    for (const auto* slots : {step.reads(), step.writes()})
+      for (uint32_t i = 0; slots && i < slots->size(); ++i)
+        if (slots->Get(i) >= program_.buffers()->size())
+          return invalid(name + " names a slot that the program does not have");
+    if (on_cpu)
       return {};
-    }
     for (const artifact::GpuDispatch* dispatch : *step.dispatches())
       CORTIQ_RETURN_IF_ERROR(this->dispatch(*dispatch).with_prefix(name));
     return {};

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "formats/artifact/shader_abi.h"
+#include "runtime/vulkan/faults.h"
 
 namespace cortiq::runtime::vulkan {
 namespace {
 
 constexpr uint32_t kLeastVersion = VK_API_VERSION_1_2;
 constexpr uint64_t kStagingBytes = 32 << 20;
-constexpr uint64_t kWaitNanoseconds = 10'000'000'000;
 
 const char* word_of(VkResult result) {
   switch (result) {
@@ -30,7 +30,7 @@ const char* word_of(VkResult result) {
   case VK_ERROR_EXTENSION_NOT_PRESENT:
     return "an extension is missing";
   case VK_TIMEOUT:
-    return "it did not answer in time";
+    return "it did not answer in time and was given up";
   case VK_ERROR_INVALID_SHADER_NV:
     return "the driver refused the shader";
   default:
@@ -143,6 +143,7 @@ StatusOr<std::shared_ptr<Device>> Device::open(uint32_t number) {
   std::shared_ptr<Device> out(new Device());
   const VkPhysicalDevice physical = instance->devices()[number];
   out->instance_ = std::move(instance);
+  out->physical_ = physical;
   out->info_ = describe(physical);
   if (!out->info_.unusable.empty())
     return unsupported("GPU " + std::to_string(number) + ", " + out->info_.name + ": " + out->info_.unusable);
@@ -167,6 +168,7 @@ Status Device::create(VkPhysicalDevice physical) {
       const VkQueueFlags flags = families[f].queueFlags;
       if ((flags & VK_QUEUE_COMPUTE_BIT) && (!only || !(flags & VK_QUEUE_GRAPHICS_BIT))) {
         family_ = f;
+        timestamp_bits_ = families[f].timestampValidBits;
         found = true;
       }
     }
@@ -183,6 +185,13 @@ Status Device::create(VkPhysicalDevice physical) {
   VkPhysicalDeviceFeatures2 have{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &have11};
   vkGetPhysicalDeviceFeatures2(physical, &have);
   dots.pNext = nullptr;
+  limit(physical);
+  if (Faults::get().has("features")) {
+    have12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    have11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+    have.features = {};
+    dots.shaderIntegerDotProduct = VK_FALSE;
+  }
   offers_ = dots.shaderIntegerDotProduct ? formats::kNeedsIntegerDot : 0;
   VkPhysicalDeviceVulkan12Features use12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                          .pNext = dots.shaderIntegerDotProduct ? &dots : nullptr,
@@ -195,6 +204,23 @@ Status Device::create(VkPhysicalDevice physical) {
   VkPhysicalDeviceVulkan11Features use11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                          .pNext = &use12,
                                          .storageBuffer16BitAccess = have11.storageBuffer16BitAccess};
+  const struct {
+    uint32_t capability; // of SPIR-V
+    VkBool32 there;
+  } optional[] = {{9, have12.shaderFloat16},
+                  {11, have.features.shaderInt64},
+                  {22, have.features.shaderInt16},
+                  {39, have12.shaderInt8},
+                  {4433, have11.storageBuffer16BitAccess},
+                  {4448, have12.storageBuffer8BitAccess},
+                  {5345, have12.vulkanMemoryModel},
+                  {6016, dots.shaderIntegerDotProduct},
+                  {6017, dots.shaderIntegerDotProduct},
+                  {6018, dots.shaderIntegerDotProduct},
+                  {6019, dots.shaderIntegerDotProduct}};
+  for (const auto& row : optional)
+    if (!row.there)
+      lacks_.push_back(row.capability);
   // Offsets in an artifact are checked against their buffers, what shaders compute from ids is held by the device.
   VkPhysicalDeviceFeatures2 use{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &use11};
   use.features.robustBufferAccess = have.features.robustBufferAccess;
@@ -209,11 +235,14 @@ Status Device::create(VkPhysicalDevice physical) {
                           .pNext = &use,
                           .queueCreateInfoCount = 1,
                           .pQueueCreateInfos = &queue};
-  const char* const extension = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
-  if (dots_beside && dots.shaderIntegerDotProduct) {
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &extension;
-  }
+  std::vector<const char*> extensions;
+  if (dots_beside && dots.shaderIntegerDotProduct)
+    extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  tells_memory_ = has_extension(physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  if (tells_memory_)
+    extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  info.ppEnabledExtensionNames = extensions.data();
   CORTIQ_VK(vkCreateDevice(physical, &info, nullptr, &device_), "opening " + info_.name);
   volkLoadDeviceTable(&table_, device_);
   table_.vkGetDeviceQueue(device_, family_, 0, &queue_);
@@ -221,8 +250,121 @@ Status Device::create(VkPhysicalDevice physical) {
 }
 
 Device::~Device() {
-  if (device_)
+  // What does not answer may still write to memory, which ends with the process then.
+  if (given_up())
+    static_cast<void>(new std::shared_ptr<Instance>(instance_));
+  else if (device_)
     table_.vkDestroyDevice(device_, nullptr);
+}
+
+/// What it grants a workgroup and a binding, and what of SPIR-V it lacks.
+void Device::limit(VkPhysicalDevice physical) {
+  const Faults& faults = Faults::get();
+  const VkPhysicalDeviceLimits& l = properties_.limits;
+  shared_bytes_ = std::min<uint64_t>(l.maxComputeSharedMemorySize, faults.number("shared").value_or(UINT64_MAX));
+  invocations_ = std::min<uint64_t>({l.maxComputeWorkGroupInvocations, l.maxComputeWorkGroupSize[0],
+                                     faults.number("invocations").value_or(UINT64_MAX)});
+  largest_binding_ = std::min<uint64_t>(l.maxStorageBufferRange, faults.number("range").value_or(UINT64_MAX));
+  largest_matrix_ = std::min(largest_binding_, faults.number("matrix").value_or(UINT64_MAX));
+  VkPhysicalDeviceSubgroupProperties subgroups{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroups};
+  vkGetPhysicalDeviceProperties2(physical, &properties);
+  if (!(subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) || faults.has("features"))
+    subgroups.supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+  constexpr uint32_t kFirst = 61; // GroupNonUniform; the others follow in the order of the bits
+  for (uint32_t bit = 0; bit < 8; ++bit)
+    if (!(subgroups.supportedOperations >> bit & 1))
+      lacks_.push_back(kFirst + bit);
+}
+
+bool Device::has_capability(uint32_t capability) const {
+  return std::ranges::find(lacks_, capability) == lacks_.end();
+}
+
+uint64_t Device::free_memory() const {
+  if (const auto set = Faults::get().number("free"))
+    return *set;
+  VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{.sType =
+                                                       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+  VkPhysicalDeviceMemoryProperties2 memory{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2,
+                                           .pNext = tells_memory_ ? &budget : nullptr};
+  vkGetPhysicalDeviceMemoryProperties2(physical_, &memory);
+  uint64_t best = 0;
+  for (uint32_t h = 0; h < memory.memoryProperties.memoryHeapCount; ++h) {
+    const VkMemoryHeap& heap = memory.memoryProperties.memoryHeaps[h];
+    if (!(heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT))
+      continue;
+    const uint64_t free = !tells_memory_                               ? heap.size
+                          : budget.heapBudget[h] > budget.heapUsage[h] ? budget.heapBudget[h] - budget.heapUsage[h]
+                                                                       : 0;
+    best = std::max(best, free);
+  }
+  return best;
+}
+
+VkResult Device::note(VkResult result) {
+  if (result == VK_ERROR_DEVICE_LOST)
+    lost_.store(true, std::memory_order_release);
+  return result;
+}
+
+VkResult Device::submit(const VkSubmitInfo& info, VkFence fence) {
+  if (lost() || Faults::get().strikes("submit"))
+    return note(VK_ERROR_DEVICE_LOST);
+  std::lock_guard lock(queue_mutex_);
+  return note(table_.vkQueueSubmit(queue_, 1, &info, fence));
+}
+
+namespace {
+
+/// Asks again and again, up to the end of our patience.
+template <class Ask>
+VkResult ask_patiently(const Device& device, Ask ask) {
+  constexpr uint64_t kOnce = 1'000'000'000;
+  VkResult result = VK_TIMEOUT;
+  for (uint64_t waited = 0; waited < kPatienceNanoseconds && result == VK_TIMEOUT && !device.lost(); waited += kOnce)
+    result = ask(kOnce);
+  return device.lost() ? VK_ERROR_DEVICE_LOST : result;
+}
+
+} // namespace
+
+VkResult Device::wait(VkSemaphore semaphore, uint64_t value) {
+  if (Faults::get().strikes("hang")) {
+    lost_ = given_up_ = true;
+    return VK_TIMEOUT;
+  }
+  if (lost() || Faults::get().strikes("wait"))
+    return note(VK_ERROR_DEVICE_LOST);
+  VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                           .semaphoreCount = 1,
+                           .pSemaphores = &semaphore,
+                           .pValues = &value};
+  const VkResult result =
+      ask_patiently(*this, [&](uint64_t once) { return table_.vkWaitSemaphores(device_, &info, once); });
+  if (result == VK_TIMEOUT)
+    lost_ = given_up_ = true;
+  return note(result);
+}
+
+VkResult Device::wait(VkFence fence) {
+  if (lost() || Faults::get().strikes("wait"))
+    return note(VK_ERROR_DEVICE_LOST);
+  const VkResult result =
+      ask_patiently(*this, [&](uint64_t once) { return table_.vkWaitForFences(device_, 1, &fence, VK_TRUE, once); });
+  if (result == VK_TIMEOUT)
+    lost_ = given_up_ = true;
+  return note(result);
+}
+
+void Device::idle() {
+  if (Faults::get().strikes("teardown"))
+    note(VK_ERROR_DEVICE_LOST);
+  if (given_up())
+    return;
+  // Lost or not: nothing may be destroyed that the queue still uses, and a lost device answers at once.
+  std::lock_guard lock(queue_mutex_);
+  note(table_.vkQueueWaitIdle(queue_));
 }
 
 uint32_t Device::memory_type(uint32_t bits, VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags liked) const {
@@ -264,7 +406,11 @@ StatusOr<Buffer> Buffer::make(std::shared_ptr<Device> device, uint64_t bytes, Pl
     return unsupported("the GPU: " + task + ": it has no such memory");
   VkMemoryAllocateInfo allocate{
       .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .allocationSize = needs.size, .memoryTypeIndex = type};
+  if (Faults::get().strikes("allocate"))
+    return failure(VK_ERROR_OUT_OF_DEVICE_MEMORY, task);
   CORTIQ_VK(call.vkAllocateMemory(device->handle(), &allocate, nullptr, &out.memory_), task);
+  out.taken_ = needs.size;
+  device->allocated_.fetch_add(out.taken_, std::memory_order_relaxed);
   CORTIQ_VK(call.vkBindBufferMemory(device->handle(), out.buffer_, out.memory_, 0), task);
   if ((device->memory_flags(type) & kHost) == kHost) {
     void* address = nullptr;
@@ -276,21 +422,23 @@ StatusOr<Buffer> Buffer::make(std::shared_ptr<Device> device, uint64_t bytes, Pl
 
 Buffer::Buffer(Buffer&& other) noexcept
     : device_(std::move(other.device_)), buffer_(std::exchange(other.buffer_, VK_NULL_HANDLE)),
-      memory_(std::exchange(other.memory_, VK_NULL_HANDLE)), bytes_(other.bytes_),
-      mapped_(std::exchange(other.mapped_, nullptr)) {}
+      memory_(std::exchange(other.memory_, VK_NULL_HANDLE)), bytes_(std::exchange(other.bytes_, 0)),
+      taken_(std::exchange(other.taken_, 0)), mapped_(std::exchange(other.mapped_, nullptr)) {}
 
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(buffer_, other.buffer_);
   std::swap(memory_, other.memory_);
   std::swap(bytes_, other.bytes_);
+  std::swap(taken_, other.taken_);
   std::swap(mapped_, other.mapped_);
   return *this;
 }
 
 Buffer::~Buffer() {
-  if (!device_)
+  if (!device_ || device_->given_up())
     return;
+  device_->allocated_.fetch_sub(taken_, std::memory_order_relaxed);
   if (buffer_)
     device_->call().vkDestroyBuffer(device_->handle(), buffer_, nullptr);
   if (memory_)
@@ -318,6 +466,10 @@ StatusOr<std::unique_ptr<Uploader>> Uploader::make(std::shared_ptr<Device> devic
 
 Uploader::~Uploader() {
   static_cast<void>(finish());
+  if (device_->given_up())
+    return;
+  if (device_->lost())
+    device_->idle();
   for (Lane& lane : lanes_)
     if (lane.fence)
       device_->call().vkDestroyFence(device_->handle(), lane.fence, nullptr);
@@ -329,8 +481,7 @@ Status Uploader::wait(Lane& lane) {
   if (!lane.busy)
     return {};
   lane.busy = false;
-  CORTIQ_VK(device_->call().vkWaitForFences(device_->handle(), 1, &lane.fence, VK_TRUE, kWaitNanoseconds),
-            "copying weights");
+  CORTIQ_VK(device_->wait(lane.fence), "copying weights");
   CORTIQ_VK(device_->call().vkResetFences(device_->handle(), 1, &lane.fence), "copying weights");
   return {};
 }
@@ -357,10 +508,7 @@ Status Uploader::write(const Buffer& to, uint64_t offset, std::span<const uint8_
     CORTIQ_VK(call.vkEndCommandBuffer(lane.commands), "copying weights");
     VkSubmitInfo submit{
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO, .commandBufferCount = 1, .pCommandBuffers = &lane.commands};
-    {
-      std::lock_guard lock(device_->queue_mutex());
-      CORTIQ_VK(call.vkQueueSubmit(device_->queue(), 1, &submit, lane.fence), "copying weights");
-    }
+    CORTIQ_VK(device_->submit(submit, lane.fence), "copying weights");
     lane.busy = true;
     offset += size;
     bytes = bytes.subspan(size);

@@ -15,6 +15,7 @@
 namespace cortiq::runtime {
 
 struct LoadedArtifact;
+struct Profile;
 
 /// A device, for people.
 struct GpuInfo {
@@ -29,7 +30,7 @@ struct GpuInfo {
 StatusOr<std::vector<GpuInfo>> list_gpus();
 
 struct GpuOptions {
-  uint32_t device = 0;
+  std::vector<uint32_t> devices = {0}; ///< numbers; layers are split among several
   /// Called while weights go to the device, from 0 to the sum of bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -56,6 +57,15 @@ public:
   /// Whether a step can give ids.
   virtual bool can_pick() const = 0;
   virtual uint32_t picked(uint64_t head) const = 0;
+  /// Whether the latest step failed because of the device, not of what it was asked.
+  virtual bool failed() const = 0;
+  /// The layer, plus one, of which the latest step had a key or value that its cache cannot hold; 0 = none.
+  virtual uint32_t overflowed_layer() const = 0;
+  /// Lines for people: what was refused.
+  virtual std::string report() const = 0;
+  /// With a profile: adds what steps took on the device.
+  virtual void add_profile(Profile& profile) const = 0;
+  virtual void reset_profile() = 0;
   virtual GpuCounts counts() const = 0;
   virtual uint64_t device_bytes() const = 0;
 };
@@ -64,12 +74,16 @@ public:
 class GpuModel {
 public:
   virtual ~GpuModel() = default;
-  /// Caches hold `positions` tokens.
-  virtual StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions) const = 0;
+  /// Caches hold `positions` tokens. With `profile` the times of steps are kept.
+  virtual StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions, bool profile) const = 0;
   virtual const GpuInfo& device() const = 0;
   virtual uint64_t device_bytes() const = 0;
   /// Stages that the CPU runs, and why, one line each; empty = none.
   virtual std::string fallbacks() const = 0;
+  /// What the device or its driver refused of the program so far, one line each; empty = nothing.
+  virtual std::string refusals() const = 0;
+  /// The device was lost, or did not answer any more: sessions on it fail.
+  virtual bool lost() const = 0;
 };
 
 /// Puts the artifact's weights on the device. `artifact` must outlive the model.

@@ -12,6 +12,7 @@ namespace {
 constexpr uint64_t kMostBlockBytes = uint64_t{1} << 30;
 // A matrix is read in vectors of 16 bytes up to its last byte.
 constexpr uint64_t kReadPadding = 64;
+constexpr uint64_t kBindingAlignment = 256;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -22,7 +23,7 @@ uint64_t round_up(uint64_t value, uint64_t to) {
 StatusOr<std::shared_ptr<const GpuModel>> VulkanModel::load(const LoadedArtifact& artifact, const GpuOptions& options) {
   if (!artifact.program_table->gpu())
     return unsupported("this artifact was compiled for the CPU only; compile the model with --target vulkan");
-  CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, Device::open(options.device));
+  CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, Device::open(options.devices.front()));
   const artifact::GpuProgram* program = artifact.program_table->gpu();
   if (const auto* profiles = artifact.program_table->gpu_profiles())
     for (uint32_t i = 0; i < profiles->size() && program == artifact.program_table->gpu(); ++i)
@@ -30,20 +31,96 @@ StatusOr<std::shared_ptr<const GpuModel>> VulkanModel::load(const LoadedArtifact
         program = profiles->Get(i);
   CORTIQ_RETURN_IF_ERROR(check_gpu_program(artifact, *program));
   std::shared_ptr<VulkanModel> model(new VulkanModel(artifact, *program, std::move(device)));
-  CORTIQ_RETURN_IF_ERROR(model->make_layouts());
-  CORTIQ_RETURN_IF_ERROR(model->make_pipelines());
+  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, *program));
+  CORTIQ_RETURN_IF_ERROR(model->choose_steps());
   CORTIQ_RETURN_IF_ERROR(model->put_weights(options));
+  model->pipelines_->keep();
   return std::shared_ptr<const GpuModel>(std::move(model));
 }
 
-VulkanModel::~VulkanModel() {
-  const VolkDeviceTable& call = device_->call();
-  for (const VkPipeline pipeline : pipelines_)
-    call.vkDestroyPipeline(device_->handle(), pipeline, nullptr);
-  if (pipeline_layout_)
-    call.vkDestroyPipelineLayout(device_->handle(), pipeline_layout_, nullptr);
-  if (set_layout_)
-    call.vkDestroyDescriptorSetLayout(device_->handle(), set_layout_, nullptr);
+std::string VulkanModel::unbindable(const artifact::GpuDispatch& d) const {
+  uint64_t bytes = 0;
+  for (const uint32_t index : {d.weight(), d.weight2()})
+    if (index != kNoIndex)
+      bytes += round_up(artifact_.resolver.weights[index].bytes.size() + kReadPadding, kBindingAlignment);
+  if (bytes <= device_->largest_matrix())
+    return {};
+  return "weight " + formats::quote(artifact_.resolver.weights[d.weight()].entry->name()->string_view()) + " has " +
+         std::to_string(bytes) + " bytes, " + device_->info().name + " binds at most " +
+         std::to_string(device_->largest_matrix());
+}
+
+/// Which steps the CPU runs in place of the device: those with a part that it refuses, and what goes with them.
+Status VulkanModel::choose_steps() {
+  const auto& steps = *program_.steps();
+  refused_.resize(steps.size());
+  bool any = false;
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    if (on_cpu(s))
+      continue;
+    for (const artifact::GpuDispatch* d : *steps[s]->dispatches()) {
+      std::string reason = unbindable(*d);
+      if (reason.empty() && !pipelines_->get(d->module_()))
+        reason = pipelines_->refusal(d->module_());
+      if (reason.empty())
+        continue;
+      // Artifacts made before this was known do not say what the CPU would run.
+      if (steps[s]->stages() == 0)
+        return unsupported(reason);
+      refused_[s] = reason;
+      any = true;
+      break;
+    }
+  }
+  for (bool changed = any; changed;) {
+    changed = false;
+    for (uint32_t s = 0; s < steps.size(); ++s)
+      for (uint32_t other = 0; other < steps.size() && !refused_[s].empty(); ++other) {
+        const bool joined = steps[s]->first_stage() == steps[other]->first_stage() ||
+                            (steps[s]->together() != kNoIndex && steps[s]->together() == steps[other]->together());
+        if (!joined || on_cpu(other))
+          continue;
+        if (steps[other]->stages() == 0)
+          return unsupported(refused_[s]);
+        refused_[other] = refused_[s];
+        changed = true;
+      }
+  }
+  // What one token has of its own leans on forms of values that only it knows.
+  single_fits_ = !any && program_.single() && program_.single()->size() != 0 && fit(program_.single());
+  picks_fit_ = program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
+  return {};
+}
+
+bool VulkanModel::fit(const Steps* steps) const {
+  for (const artifact::GpuStep* step : *steps)
+    if (const auto* dispatches = step->dispatches())
+      for (const artifact::GpuDispatch* d : *dispatches)
+        if (!unbindable(*d).empty())
+          return false;
+  return true;
+}
+
+bool VulkanModel::all_pipelines(const Steps* steps) const {
+  for (const artifact::GpuStep* step : *steps)
+    if (const auto* dispatches = step->dispatches())
+      for (const artifact::GpuDispatch* d : *dispatches)
+        if (!pipelines_->get(d->module_()))
+          return false;
+  return true;
+}
+
+bool VulkanModel::on_cpu(uint32_t index) const {
+  const auto* dispatches = program_.steps()->Get(index)->dispatches();
+  return !dispatches || dispatches->size() == 0 || !refused_[index].empty();
+}
+
+bool VulkanModel::single_runs() const {
+  return single_fits_ && all_pipelines(program_.single());
+}
+
+bool VulkanModel::picks_run() const {
+  return picks_fit_ && all_pipelines(program_.picks());
 }
 
 Status VulkanModel::put_weights(const GpuOptions& options) {
@@ -51,15 +128,15 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
   // Weights that are bound together lie side by side.
   std::set<uint32_t> used;
   std::vector<std::vector<uint32_t>> units;
-  for_each_dispatch(program_, [&](const artifact::GpuDispatch& d) {
+  for_each_dispatch([&](const artifact::GpuDispatch& d) {
     if (d.weight2() != kNoIndex && used.insert(d.weight()).second && used.insert(d.weight2()).second)
       units.push_back({d.weight(), d.weight2()});
   });
-  for_each_dispatch(program_, [&](const artifact::GpuDispatch& d) {
+  for_each_dispatch([&](const artifact::GpuDispatch& d) {
     if (d.weight() != kNoIndex && used.insert(d.weight()).second)
       units.push_back({d.weight()});
   });
-  const uint64_t alignment = std::max<uint64_t>(256, device_->limits().minStorageBufferOffsetAlignment);
+  const uint64_t alignment = std::max(kBindingAlignment, device_->limits().minStorageBufferOffsetAlignment);
   auto bytes_of = [&](const std::vector<uint32_t>& unit) {
     uint64_t bytes = 0;
     for (const uint32_t index : unit)
@@ -67,13 +144,8 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
     return bytes;
   };
   uint64_t total = program_.vector_floats() * 4, done = 0;
-  for (const std::vector<uint32_t>& unit : units) {
+  for (const std::vector<uint32_t>& unit : units)
     total += bytes_of(unit);
-    if (bytes_of(unit) > device_->limits().maxStorageBufferRange)
-      return unsupported("weight " + formats::quote(table[unit[0]].entry->name()->string_view()) + " has " +
-                         std::to_string(bytes_of(unit)) + " bytes, " + device_->info().name + " binds at most " +
-                         std::to_string(device_->limits().maxStorageBufferRange));
-  }
   if (total > device_->info().memory)
     return unsupported("the model has " + std::to_string(total >> 20) + " MiB of weights, " + device_->info().name +
                        " has " + std::to_string(device_->info().memory >> 20) + " MiB of memory");
@@ -115,57 +187,6 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
   return uploader->finish();
 }
 
-Status VulkanModel::make_layouts() {
-  VkDescriptorSetLayoutBinding bindings[formats::kShaderBindings];
-  for (uint32_t i = 0; i < formats::kShaderBindings; ++i)
-    bindings[i] = {.binding = i,
-                   .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                   .descriptorCount = 1,
-                   .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
-                   .pImmutableSamplers = nullptr};
-  VkDescriptorSetLayoutCreateInfo set{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                      .bindingCount = formats::kShaderBindings,
-                                      .pBindings = bindings};
-  CORTIQ_VK(device_->call().vkCreateDescriptorSetLayout(device_->handle(), &set, nullptr, &set_layout_),
-            "describing bindings");
-  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, formats::kPushWords * 4};
-  VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-                                    .setLayoutCount = 1,
-                                    .pSetLayouts = &set_layout_,
-                                    .pushConstantRangeCount = 1,
-                                    .pPushConstantRanges = &push};
-  CORTIQ_VK(device_->call().vkCreatePipelineLayout(device_->handle(), &layout, nullptr, &pipeline_layout_),
-            "describing bindings");
-  return {};
-}
-
-Status VulkanModel::make_pipelines() {
-  const VolkDeviceTable& call = device_->call();
-  PipelineCache cache(device_);
-  for (const artifact::GpuModule* module : *program_.modules()) {
-    const std::string what = "shader " + formats::quote(module->name()->string_view());
-    VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                  .codeSize = module->code()->size() * sizeof(uint32_t),
-                                  .pCode = module->code()->data()};
-    VkShaderModule shader = VK_NULL_HANDLE;
-    CORTIQ_VK(call.vkCreateShaderModule(device_->handle(), &code, nullptr, &shader), what);
-    VkComputePipelineCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-                                     .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                                               .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                                               .module = shader,
-                                               .pName = "main"},
-                                     .layout = pipeline_layout_};
-    VkPipeline pipeline = VK_NULL_HANDLE;
-    const VkResult result =
-        call.vkCreateComputePipelines(device_->handle(), cache.handle(), 1, &info, nullptr, &pipeline);
-    call.vkDestroyShaderModule(device_->handle(), shader, nullptr);
-    CORTIQ_VK(result, what);
-    pipelines_.push_back(pipeline);
-  }
-  cache.keep();
-  return {};
-}
-
 uint64_t VulkanModel::position_bytes(uint32_t layer) const {
   const KvShape& shape = artifact_.program.kv_layers[layer];
   return shape.kv_heads * (shape.k_dim + shape.v_dim) * (program_.cache_half() ? 2 : 4);
@@ -173,10 +194,27 @@ uint64_t VulkanModel::position_bytes(uint32_t layer) const {
 
 std::string VulkanModel::fallbacks() const {
   std::string out;
-  for (const artifact::GpuStep* step : *program_.steps())
-    if (!step->dispatches() || step->dispatches()->size() == 0)
-      out += std::string(out.empty() ? "" : "\n") + (step->name() ? step->name()->str() : "") +
-             " on the CPU: " + (step->reason() ? step->reason()->str() : "");
+  const auto& steps = *program_.steps();
+  uint32_t latest = kNoIndex;
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    if (!on_cpu(s) || steps[s]->first_stage() == latest) // several of its steps may stand for one stage
+      continue;
+    latest = steps[s]->first_stage();
+    const std::string reason = !refused_[s].empty() ? refused_[s] : steps[s]->reason() ? steps[s]->reason()->str() : "";
+    out += std::string(out.empty() ? "" : "\n") + (steps[s]->name() ? steps[s]->name()->str() : "") +
+           " on the CPU: " + reason;
+  }
+  return out;
+}
+
+std::string VulkanModel::refusals() const {
+  std::vector<std::string> all = pipelines_->refusals();
+  for (const std::string& reason : refused_)
+    if (!reason.empty() && std::ranges::find(all, reason) == all.end())
+      all.push_back(reason);
+  std::string out;
+  for (const std::string& reason : all)
+    out += (out.empty() ? "" : "\n") + reason;
   return out;
 }
 

@@ -9,7 +9,7 @@
 #include "formats/artifact/artifact_generated.h"
 #include "runtime/loader/load.h"
 #include "runtime/vulkan/device.h"
-#include "runtime/vulkan/pipeline_cache.h"
+#include "runtime/vulkan/pipelines.h"
 
 namespace cortiq::runtime::vulkan {
 
@@ -19,53 +19,70 @@ struct WeightPlace {
   uint64_t offset = 0, bytes = 0;
 };
 
-/// Calls `use` with every dispatch of the program.
-template <class Use>
-void for_each_dispatch(const artifact::GpuProgram& program, Use use) {
-  for (const auto* steps : {program.steps(), program.picks(), program.single()})
-    for (uint32_t s = 0; steps && s < steps->size(); ++s)
-      if (const auto* dispatches = steps->Get(s)->dispatches())
-        for (const artifact::GpuDispatch* dispatch : *dispatches)
-          use(*dispatch);
-}
-
 class VulkanModel final : public GpuModel, public std::enable_shared_from_this<VulkanModel> {
 public:
   static StatusOr<std::shared_ptr<const GpuModel>> load(const LoadedArtifact& artifact, const GpuOptions& options);
-  ~VulkanModel() override;
 
-  StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions) const override;
+  StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions, bool profile) const override;
   const GpuInfo& device() const override { return device_->info(); }
   uint64_t device_bytes() const override { return device_bytes_; }
   std::string fallbacks() const override;
+  std::string refusals() const override;
+  bool lost() const override { return device_->lost(); }
 
   const std::shared_ptr<Device>& shared_device() const { return device_; }
   const LoadedArtifact& artifact() const { return artifact_; }
   const artifact::GpuProgram& program() const { return program_; }
   const Buffer& vectors() const { return vectors_; }
   const WeightPlace& weight(uint32_t index) const { return weights_.at(index); }
-  VkDescriptorSetLayout set_layout() const { return set_layout_; }
-  VkPipelineLayout pipeline_layout() const { return pipeline_layout_; }
-  VkPipeline pipeline(uint32_t module) const { return pipelines_[module]; }
+  VkDescriptorSetLayout set_layout() const { return pipelines_->set_layout(); }
+  VkPipelineLayout pipeline_layout() const { return pipelines_->layout(); }
+  /// Null when it is refused; never for modules that what is below promises.
+  VkPipeline pipeline(uint32_t module) const { return pipelines_->get(module); }
   /// Bytes of one position of a layer's cache.
   uint64_t position_bytes(uint32_t layer) const;
 
+  /// Whether the CPU runs step `index` of the program: it has no form on the GPU, or the device refused that.
+  bool on_cpu(uint32_t index) const;
+  /// Whether steps of one token, and the choice of ids, run as they stand. Their shaders are made when first asked for.
+  bool single_runs() const;
+  bool picks_run() const;
+  /// Calls `use` with every dispatch that may run.
+  template <class Use>
+  void for_each_dispatch(Use use) const {
+    const auto& steps = *program_.steps();
+    for (uint32_t s = 0; s < steps.size(); ++s)
+      if (!on_cpu(s))
+        for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
+          use(*dispatch);
+    for (const auto* rows : {single_fits_ ? program_.single() : nullptr, picks_fit_ ? program_.picks() : nullptr})
+      for (uint32_t s = 0; rows && s < rows->size(); ++s)
+        if (const auto* dispatches = rows->Get(s)->dispatches())
+          for (const artifact::GpuDispatch* dispatch : *dispatches)
+            use(*dispatch);
+  }
+
 private:
+  using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
+
   VulkanModel(const LoadedArtifact& artifact, const artifact::GpuProgram& program, std::shared_ptr<Device> device)
       : artifact_(artifact), program_(program), device_(std::move(device)) {}
+  Status choose_steps();
+  /// Why the device cannot run it, leaving aside its shader; empty = it can.
+  std::string unbindable(const artifact::GpuDispatch& dispatch) const;
+  bool fit(const Steps* steps) const;
+  bool all_pipelines(const Steps* steps) const;
   Status put_weights(const GpuOptions& options);
-  Status make_layouts();
-  Status make_pipelines();
 
   const LoadedArtifact& artifact_;
   const artifact::GpuProgram& program_;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<Pipelines> pipelines_;
+  std::vector<std::string> refused_; ///< why, a step of the program; empty = it runs
+  bool single_fits_ = false, picks_fit_ = false;
   std::vector<Buffer> blocks_;
   Buffer vectors_;
   std::map<uint32_t, WeightPlace> weights_;
-  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-  VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
-  std::vector<VkPipeline> pipelines_;
   uint64_t device_bytes_ = 0;
 };
 

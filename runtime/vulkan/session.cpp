@@ -5,9 +5,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "formats/artifact/kernel_abi.h"
 #include "formats/artifact/shader_abi.h"
-#include "runtime/ops/quantize.h"
+#include "runtime/vulkan/slot_forms.h"
 
 namespace cortiq::runtime::vulkan {
 namespace {
@@ -16,8 +15,6 @@ using namespace formats;
 
 // A step that takes longer is waited for in the system, not by asking again and again.
 constexpr auto kPolling = std::chrono::milliseconds(20);
-constexpr uint64_t kWaitNanoseconds = 1'000'000'000;
-constexpr unsigned kWaits = 120; // a device that does not answer for so many of them is given up
 constexpr uint64_t kResultWords = 4096;
 constexpr uint64_t kMostCacheBytes = uint64_t{1} << 30;
 
@@ -31,24 +28,24 @@ uint64_t bucket_of(uint64_t count, uint64_t most) {
 
 } // namespace
 
-StatusOr<std::unique_ptr<GpuSession>> VulkanSession::make(std::shared_ptr<const VulkanModel> model,
-                                                          uint64_t positions) {
-  std::unique_ptr<VulkanSession> out(new VulkanSession(std::move(model)));
+StatusOr<std::unique_ptr<GpuSession>> VulkanSession::make(std::shared_ptr<const VulkanModel> model, uint64_t positions,
+                                                          bool profile) {
+  std::unique_ptr<VulkanSession> out(new VulkanSession(std::move(model), profile));
   CORTIQ_RETURN_IF_ERROR(out->reserve(positions));
   CORTIQ_RETURN_IF_ERROR(out->make_sets());
   out->plan();
   return std::unique_ptr<GpuSession>(std::move(out));
 }
 
-VulkanSession::VulkanSession(std::shared_ptr<const VulkanModel> model)
-    : model_(std::move(model)), device_(model_->shared_device()), program_(model_->program()) {}
+VulkanSession::VulkanSession(std::shared_ptr<const VulkanModel> model, bool profile)
+    : model_(std::move(model)), device_(model_->shared_device()), program_(model_->program()), profile_(profile) {}
 
 VulkanSession::~VulkanSession() {
+  if (submitted_ != 0)
+    device_->idle();
+  if (device_->given_up())
+    return;
   const VolkDeviceTable& call = device_->call();
-  if (submitted_ != 0) {
-    std::lock_guard lock(device_->queue_mutex());
-    call.vkQueueWaitIdle(device_->queue());
-  }
   if (semaphore_)
     call.vkDestroySemaphore(device_->handle(), semaphore_, nullptr);
   if (sets_pool_)
@@ -59,7 +56,7 @@ VulkanSession::~VulkanSession() {
 
 Status VulkanSession::reserve(uint64_t positions) {
   const ResolvedProgram& resolved = model_->artifact().program;
-  const uint64_t range = device_->limits().maxStorageBufferRange;
+  const uint64_t range = device_->largest_binding();
   if (program_.arena_floats() * 4 > range)
     return unsupported("the work space of " + std::to_string(program_.max_batch()) + " tokens has " +
                        std::to_string(program_.arena_floats() * 4) + " bytes, " + device_->info().name +
@@ -103,40 +100,49 @@ Status VulkanSession::reserve(uint64_t positions) {
 }
 
 void VulkanSession::plan() {
-  plan(*program_.steps(), parts_);
-  if (program_.single() && program_.single()->size() != 0)
-    plan(*program_.single(), single_parts_);
+  const Steps& steps = *program_.steps();
+  for (uint32_t s = 0; s < steps.size(); ++s)
+    plan(*steps[s], model_->on_cpu(s), parts_);
 }
 
-void VulkanSession::plan(const Steps& steps, std::vector<Part>& parts) const {
-  for (const artifact::GpuStep* step : steps) {
-    if (step->dispatches() && step->dispatches()->size() != 0) {
-      parts.push_back({step, false, 0, 0, {}, {}});
-      continue;
-    }
-    // Neighbouring stages of the CPU are one part: what one writes and the next reads stays there.
-    if (parts.empty() || !parts.back().cpu || parts.back().first_stage + parts.back().stages != step->first_stage())
-      parts.push_back({nullptr, true, step->first_stage(), 0, {}, {}});
-    Part& part = parts.back();
-    part.stages += step->stages();
-    for (uint32_t i = 0; step->reads() && i < step->reads()->size(); ++i) {
-      const uint32_t slot = step->reads()->Get(i);
-      if (program_.buffers()->Get(slot)->stride() != 0 && std::ranges::find(part.writes, slot) == part.writes.end() &&
-          std::ranges::find(part.reads, slot) == part.reads.end())
-        part.reads.push_back(slot);
-    }
-    for (uint32_t i = 0; step->writes() && i < step->writes()->size(); ++i) {
-      const uint32_t slot = step->writes()->Get(i);
-      if (program_.buffers()->Get(slot)->stride() != 0 && std::ranges::find(part.writes, slot) == part.writes.end())
-        part.writes.push_back(slot);
-    }
+void VulkanSession::plan_single() {
+  single_planned_ = true;
+  if (model_->single_runs())
+    for (const artifact::GpuStep* step : *program_.single())
+      plan(*step, !step->dispatches() || step->dispatches()->size() == 0, single_parts_);
+}
+
+void VulkanSession::plan(const artifact::GpuStep& step, bool cpu, std::vector<Part>& parts) const {
+  if (!cpu) {
+    parts.push_back({&step, false, 0, 0, {}, {}});
+    return;
+  }
+  // Several steps of the device may stand for one stage.
+  if (!parts.empty() && parts.back().cpu && step.first_stage() >= parts.back().first_stage &&
+      step.first_stage() < parts.back().first_stage + parts.back().stages)
+    return;
+  // Neighbouring stages of the CPU are one part: what one writes and the next reads stays there.
+  if (parts.empty() || !parts.back().cpu || parts.back().first_stage + parts.back().stages != step.first_stage())
+    parts.push_back({nullptr, true, step.first_stage(), 0, {}, {}});
+  Part& part = parts.back();
+  part.stages += step.stages();
+  for (uint32_t i = 0; step.reads() && i < step.reads()->size(); ++i) {
+    const uint32_t slot = step.reads()->Get(i);
+    if (program_.buffers()->Get(slot)->stride() != 0 && std::ranges::find(part.writes, slot) == part.writes.end() &&
+        std::ranges::find(part.reads, slot) == part.reads.end())
+      part.reads.push_back(slot);
+  }
+  for (uint32_t i = 0; step.writes() && i < step.writes()->size(); ++i) {
+    const uint32_t slot = step.writes()->Get(i);
+    if (program_.buffers()->Get(slot)->stride() != 0 && std::ranges::find(part.writes, slot) == part.writes.end())
+      part.writes.push_back(slot);
   }
 }
 
 Status VulkanSession::make_sets() {
   const VolkDeviceTable& call = device_->call();
   std::vector<SetKey> keys;
-  for_each_dispatch(program_, [&](const artifact::GpuDispatch& d) { keys.push_back(set_key(d)); });
+  model_->for_each_dispatch([&](const artifact::GpuDispatch& d) { keys.push_back(set_key(d)); });
   std::ranges::sort(keys);
   keys.erase(std::ranges::unique(keys).begin(), keys.end());
   const uint32_t count = std::max<uint32_t>(1, static_cast<uint32_t>(keys.size()));
@@ -215,12 +221,34 @@ void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool c
       1, &memory, 0, nullptr, 0, nullptr);
 }
 
+/// Where the time of a step is counted: under its shaders and the shape of its matrices.
+uint32_t VulkanSession::time_row(const artifact::GpuStep& step, uint64_t tokens) {
+  std::string name;
+  uint64_t rows = 0, cols = 0, bytes = 0;
+  for (const artifact::GpuDispatch* d : *step.dispatches()) {
+    const bool many = tokens > 1 && d->many_module() != kNoIndex;
+    const std::string_view module =
+        program_.modules()->Get(many ? d->many_module() : d->module_())->name()->string_view();
+    if (const std::string_view part = module.substr(0, module.find(' ')); name.find(part) == name.npos)
+      name += (name.empty() ? "" : "+") + std::string(part);
+    for (const uint32_t index : {d->weight(), d->weight2()})
+      if (index != kNoIndex) {
+        const WeightRef& weight = model_->artifact().resolver.weights[index];
+        rows += weight.rows;
+        cols = weight.cols;
+        bytes += weight.bytes.size();
+      }
+  }
+  return times_.row("gpu " + name, rows, cols, bytes);
+}
+
 void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens,
                                 Recording& made) {
   const VolkDeviceTable& call = device_->call();
   const uint64_t widest = device_->limits().maxComputeWorkGroupCount[0];
   for (const artifact::GpuDispatch* d : *step.dispatches()) {
-    const bool many = tokens > 1 && d->many_module() != kNoIndex;
+    // What is made for several tokens may be refused: one token after the other then.
+    const bool many = tokens > 1 && d->many_module() != kNoIndex && model_->pipeline(d->many_module());
     const uint64_t groups = many ? d->many_groups() : d->groups();
     const uint64_t chunk = many ? d->many_chunk() : d->chunk();
     const uint32_t x = static_cast<uint32_t>(std::min(groups, widest));
@@ -233,6 +261,8 @@ void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuSte
     bound_ = set;
     uint32_t push[kPushWords];
     std::copy(d->push()->begin(), d->push()->end(), push);
+    if (d->layer() != kNoIndex && d->weight() == kNoIndex)
+      push[kPushLayer] = d->layer() + 1;
     if (d->weight2() != kNoIndex)
       push[kPushWeight2] =
           static_cast<uint32_t>((model_->weight(d->weight2()).offset - model_->weight(d->weight()).offset) / 16);
@@ -308,6 +338,8 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
   }
   if (const auto found = recordings_.find(key); found != recordings_.end())
     return &found->second;
+  if (tokens == 1 && !single_planned_)
+    plan_single();
   const std::vector<Part>& parts = tokens == 1 && !single_parts_.empty() ? single_parts_ : parts_;
   const bool any_cpu = std::ranges::any_of(parts, [](const Part& part) { return part.cpu; });
   if (any_cpu && !mirror_.handle()) {
@@ -315,6 +347,18 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
   }
   Recording made;
   CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
+  if (profile_) {
+    const size_t most = 2 * (parts.size() + (program_.picks() ? program_.picks()->size() : 0)) + 4;
+    if (auto clock = Timestamps::make(device_, static_cast<uint32_t>(most)); clock.ok())
+      made.clock = *std::move(clock);
+  }
+  auto mark = [&](uint32_t row) {
+    if (made.clock)
+      made.clock->mark(commands, row);
+  };
+  if (made.clock)
+    made.clock->begin(commands);
+  mark(UINT32_MAX);
   bool copied = true; // by whatever was submitted before
   auto step = [&](const artifact::GpuStep& s) {
     const uint64_t count = s.head() ? heads : tokens;
@@ -324,6 +368,8 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     ++made.barriers;
     copied = false;
     record_step(commands, s, count, made);
+    if (made.clock)
+      mark(time_row(s, count));
   };
   for (const Part& part : parts) {
     if (!part.cpu) {
@@ -337,6 +383,7 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     CORTIQ_ASSIGN_OR_RETURN(commands, begin());
     barrier(commands, true, true);
     copy_rows(commands, part.writes, tokens, false);
+    mark(UINT32_MAX);
     copied = true;
   }
   if (key.ids)
@@ -384,8 +431,7 @@ Status VulkanSession::submit(std::span<const VkCommandBuffer> commands) {
                     .pCommandBuffers = commands.data(),
                     .signalSemaphoreCount = 1,
                     .pSignalSemaphores = &semaphore_};
-  std::lock_guard lock(device_->queue_mutex());
-  CORTIQ_VK(device_->call().vkQueueSubmit(device_->queue(), 1, &info, VK_NULL_HANDLE), "running a step");
+  CORTIQ_VK(device_->submit(info, VK_NULL_HANDLE), "running a step");
   return {};
 }
 
@@ -400,14 +446,7 @@ Status VulkanSession::wait() {
     if (serial.load(std::memory_order_acquire) == static_cast<uint32_t>(submitted_))
       return {};
   }
-  VkSemaphoreWaitInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                           .semaphoreCount = 1,
-                           .pSemaphores = &semaphore_,
-                           .pValues = &submitted_};
-  VkResult result = VK_TIMEOUT;
-  for (unsigned i = 0; i < kWaits && result == VK_TIMEOUT; ++i)
-    result = device_->call().vkWaitSemaphores(device_->handle(), &info, kWaitNanoseconds);
-  CORTIQ_VK(result, "waiting for a step");
+  CORTIQ_VK(device_->wait(semaphore_, submitted_), "waiting for a step");
   return {};
 }
 
@@ -416,19 +455,8 @@ void VulkanSession::to_cpu(uint32_t slot, uint8_t* arena, uint64_t count) const 
   const artifact::Buffer& row = *model_->artifact().program_table->buffers()->Get(slot);
   const SlotRef& to = model_->artifact().resolver.slots[slot];
   const auto* from = reinterpret_cast<const float*>(mirror_.mapped()) + buffer.start();
-  const uint64_t record = row.bytes_per_token() / row.records();
   for (uint64_t t = 0; t < count; ++t, from += buffer.stride())
-    for (uint64_t r = 0; r < row.records(); ++r) {
-      uint8_t* out = to.bytes(arena, t) + r * record;
-      const float* values = from + r * row.elements();
-      if (row.kind() == artifact::BufferKind::Q8Act) {
-        quantize_row(values, row.elements(), out);
-        continue;
-      }
-      std::memcpy(out, values, row.elements() * sizeof(float));
-      std::memset(out + row.elements() * sizeof(float), 0,
-                  f32_act_bytes(row.elements()) - row.elements() * sizeof(float));
-    }
+    row_to_cpu(buffer, row, from, to.bytes(arena, t));
 }
 
 void VulkanSession::from_cpu(uint32_t slot, const uint8_t* arena, uint64_t count) const {
@@ -436,22 +464,8 @@ void VulkanSession::from_cpu(uint32_t slot, const uint8_t* arena, uint64_t count
   const artifact::Buffer& row = *model_->artifact().program_table->buffers()->Get(slot);
   const SlotRef& from = model_->artifact().resolver.slots[slot];
   auto* to = reinterpret_cast<float*>(mirror_.mapped()) + buffer.start();
-  const uint64_t record = row.bytes_per_token() / row.records();
   for (uint64_t t = 0; t < count; ++t, to += buffer.stride())
-    for (uint64_t r = 0; r < row.records(); ++r) {
-      const uint8_t* in = arena + from.offset + t * from.stride + r * record;
-      float* values = to + r * row.elements();
-      if (row.kind() != artifact::BufferKind::Q8Act) {
-        std::memcpy(values, in, row.elements() * sizeof(float));
-        continue;
-      }
-      const Q8ActLayout layout = q8_act_layout(row.elements());
-      for (uint64_t i = 0; i < row.elements(); ++i) {
-        float scale;
-        std::memcpy(&scale, in + layout.scale + i / 32 * sizeof(float), sizeof(float));
-        values[i] = scale * static_cast<float>(static_cast<int8_t>(in[i]));
-      }
-    }
+    row_from_cpu(buffer, row, arena + from.offset + t * from.stride, to);
 }
 
 Status VulkanSession::run_cpu(const Part& part, const StepContext& context, uint64_t count,
@@ -467,10 +481,19 @@ Status VulkanSession::run_cpu(const Part& part, const StepContext& context, uint
 
 Status VulkanSession::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
                            Want want, const RunStages& run_stages) {
+  const Status status = run_step(context, count, head_first, head_count, want, run_stages);
+  failed_ = !status.ok();
+  return status;
+}
+
+Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
+                               Want want, const RunStages& run_stages) {
   const uint64_t tokens = bucket_of(count, program_.max_batch());
   const uint64_t heads = head_count == 0 ? 0 : head_count == 1 ? 1 : tokens;
   CORTIQ_ASSIGN_OR_RETURN(const Recording* recording, this->recording(tokens, heads, want));
   fill_step(context, count, head_first, head_count);
+  auto* results = reinterpret_cast<uint32_t*>(result_.mapped());
+  results[kResultOverflow] = 0;
   const bool logits = head_count != 0 && want == Want::kLogits;
   for (const Segment& segment : recording->segments) {
     VkCommandBuffer commands[2] = {segment.commands, VK_NULL_HANDLE};
@@ -491,6 +514,9 @@ Status VulkanSession::step(const StepContext& context, uint64_t count, uint64_t 
     if (segment.then)
       CORTIQ_RETURN_IF_ERROR(run_cpu(*segment.then, context, count, run_stages));
   }
+  overflowed_ = results[kResultOverflow];
+  if (recording->clock)
+    times_.add(*recording->clock);
   ++counts_.steps;
   counts_.dispatches += recording->dispatches;
   counts_.barriers += recording->barriers;
@@ -514,8 +540,19 @@ uint32_t VulkanSession::picked(uint64_t head) const {
   return reinterpret_cast<const uint32_t*>(result_.mapped())[kResultIds + head];
 }
 
-StatusOr<std::unique_ptr<GpuSession>> VulkanModel::session(uint64_t positions) const {
-  return VulkanSession::make(shared_from_this(), positions);
+std::string VulkanSession::report() const {
+  std::string out;
+  const std::string refusals = model_->refusals();
+  for (std::string_view rest = refusals; !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    out += "GPU, not as compiled: " + std::string(line) + "\n";
+  }
+  return out;
+}
+
+StatusOr<std::unique_ptr<GpuSession>> VulkanModel::session(uint64_t positions, bool profile) const {
+  return VulkanSession::make(shared_from_this(), positions, profile);
 }
 
 } // namespace cortiq::runtime::vulkan

@@ -8,18 +8,25 @@
 #include <vector>
 
 #include "runtime/vulkan/model.h"
+#include "runtime/vulkan/step_times.h"
 
 namespace cortiq::runtime::vulkan {
 
 class VulkanSession final : public GpuSession {
 public:
-  static StatusOr<std::unique_ptr<GpuSession>> make(std::shared_ptr<const VulkanModel> model, uint64_t positions);
+  static StatusOr<std::unique_ptr<GpuSession>> make(std::shared_ptr<const VulkanModel> model, uint64_t positions,
+                                                    bool profile);
   ~VulkanSession() override;
 
   Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
               const RunStages& run_stages) override;
-  bool can_pick() const override { return program_.picks() && program_.picks()->size() != 0; }
+  bool can_pick() const override { return model_->picks_run(); }
   uint32_t picked(uint64_t head) const override;
+  bool failed() const override { return failed_; }
+  uint32_t overflowed_layer() const override { return overflowed_; }
+  std::string report() const override;
+  void add_profile(Profile& profile) const override { times_.add_to(profile); }
+  void reset_profile() override { times_.reset(); }
   GpuCounts counts() const override { return counts_; }
   uint64_t device_bytes() const override;
 
@@ -37,6 +44,7 @@ private:
   };
   struct Recording {
     std::vector<Segment> segments;
+    std::unique_ptr<Timestamps> clock; ///< with a profile
     uint64_t dispatches = 0, barriers = 0;
   };
   struct Key {
@@ -56,10 +64,12 @@ private:
   using SetKey = std::tuple<uint32_t, uint32_t, uint32_t>;
   static SetKey set_key(const artifact::GpuDispatch& d) { return {d.weight(), d.weight2(), d.layer()}; }
 
-  explicit VulkanSession(std::shared_ptr<const VulkanModel> model);
+  VulkanSession(std::shared_ptr<const VulkanModel> model, bool profile);
   Status reserve(uint64_t positions);
   void plan();
-  void plan(const Steps& steps, std::vector<Part>& parts) const;
+  /// When the first step of one token comes: its shaders are made then.
+  void plan_single();
+  void plan(const artifact::GpuStep& step, bool cpu, std::vector<Part>& parts) const;
   Status make_sets();
 
   StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want);
@@ -68,6 +78,9 @@ private:
   /// Ends commands, behind what is copied when `copied`; the step's number is the last thing that the host sees.
   Status finish(VkCommandBuffer commands, bool copied, End end);
   void barrier(VkCommandBuffer commands, bool copied_before, bool copies_after) const;
+  uint32_t time_row(const artifact::GpuStep& step, uint64_t tokens);
+  Status run_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
+                  const RunStages& run_stages);
   void record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens, Recording& made);
   void copy_rows(VkCommandBuffer commands, const std::vector<uint32_t>& slots, uint64_t tokens, bool to_host) const;
   void copy_logits(VkCommandBuffer commands, uint64_t first, uint64_t count) const;
@@ -91,6 +104,7 @@ private:
   uint64_t serial_word_ = 0;
   uint64_t logits_start_ = 0, logits_stride_ = 0; ///< floats
   std::vector<Part> parts_, single_parts_;        ///< of any number of tokens, of one
+  bool single_planned_ = false;
   VkDescriptorPool sets_pool_ = VK_NULL_HANDLE;
   VkCommandPool commands_pool_ = VK_NULL_HANDLE;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;
@@ -100,6 +114,10 @@ private:
   VkCommandBuffer tail_ = VK_NULL_HANDLE; ///< copies the logits of batches
   uint64_t submitted_ = 0;                ///< value of the semaphore when all is done, and number of the submission
   GpuCounts counts_;
+  bool failed_ = false;
+  uint32_t overflowed_ = 0;
+  bool profile_;
+  StepTimes times_;
 };
 
 } // namespace cortiq::runtime::vulkan

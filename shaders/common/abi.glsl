@@ -1,6 +1,7 @@
 // Numbers of formats/artifact/shader_abi.h; a unit test holds the two against each other.
 
 #define PUSH_WEIGHT 0
+#define PUSH_LAYER 0
 #define PUSH_INPUT 1
 #define PUSH_OUT 2
 #define PUSH_VECTOR 3
@@ -99,4 +100,5 @@
 #define NORM_AFTER_ROPE 4
 #define NORM_V 8
 
+#define RESULT_OVERFLOW 1
 #define RESULT_IDS 4

@@ -17,7 +17,12 @@ uint value_at(uint row, uint kv_head) { return row + kKvHeads * kHeadDim + kv_he
 vec2 cached_pair(uint at) {
   return kCacheHalf != 0 ? unpackHalf2x16(kvu32[at / 2]) : vec2(kv32[at], kv32[at + 1]);
 }
+// Beyond this the cache would hold no number.
+const float kCacheMost = kCacheHalf != 0 ? 65504.0 : 3.402823466e38;
+
 void cache_pair(uint at, vec2 pair) {
+  if (!(abs(pair.x) <= kCacheMost && abs(pair.y) <= kCacheMost))
+    results[RESULT_OVERFLOW] = push[PUSH_LAYER];
   if (kCacheHalf != 0) {
     kvu32[at / 2] = packHalf2x16(pair);
   } else {

@@ -95,7 +95,7 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
     how.kv = runtime::parse_kv_type(options.kv);
   if (!options.device.empty()) {
     CORTIQ_ASSIGN_OR_RETURN(
-        how.gpu, runtime::load_gpu_model(model->artifact(), {static_cast<uint32_t>(std::stoul(options.device))}));
+        how.gpu, runtime::load_gpu_model(model->artifact(), {{static_cast<uint32_t>(std::stoul(options.device))}}));
   }
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())

@@ -13,6 +13,7 @@
 #include "formats/file_guard.h"
 #include "formats/quote.h"
 #include "formats/standard_output.h"
+#include "runtime/cli/gpu_choice.h"
 #include "tools/cortiq-serve/options.h"
 
 namespace {
@@ -53,8 +54,13 @@ Status serve(const ServeOptions& options) {
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   CORTIQ_ASSIGN_OR_RETURN(ServedModel model, load(options));
-  CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
-                          Scheduler::create(model.model, model.text, options.scheduler));
+  SchedulerOptions how = options.scheduler;
+  const auto note = [](const std::string& sentence) {
+    std::fprintf(stderr, "cortiq-serve: note: %s\n", sentence.c_str());
+  };
+  CORTIQ_ASSIGN_OR_RETURN(how.gpu,
+                          cortiq::runtime::cli::choose_gpu(*model.model, {options.device, how.cpu_fallback}, note));
+  CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::create(model.model, model.text, how));
   model.max_context = scheduler->max_context();
   HttpServer server(model, *scheduler, options.http);
   CORTIQ_ASSIGN_OR_RETURN(const int port, server.bind());

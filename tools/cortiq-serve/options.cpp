@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "formats/quote.h"
+#include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 
@@ -24,7 +25,7 @@ ParseOutcome refuse(const std::string& sentence) {
 }
 
 struct RawOptions {
-  std::string key_file, kv, memory, max_body = "8M", log = "text";
+  std::string key_file, kv, memory, max_body = "8M", log = "text", fallback;
   uint64_t timeout = 600, drain = 30;
 };
 
@@ -88,6 +89,16 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
                  "bytes for weights, caches and work space (8G); experts beyond it stay on disk")
       ->check(memory_size())
       ->group(work);
+  app.add_option("--device", o.device,
+                 "GPUs of an artifact compiled with --target vulkan: numbers with commas between them, or none for the "
+                 "CPU (default auto: the first that is not a CPU itself)")
+      ->check([](const std::string& word) {
+        return word == "list" ? "cortiq-run --device list shows them" : runtime::cli::check_device(word);
+      })
+      ->group(work);
+  app.add_option("--fallback", raw.fallback, "cpu: sessions go on there when the GPU fails")
+      ->check(CLI::IsMember({"cpu"}))
+      ->group(work);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(work);
 }
 
@@ -136,6 +147,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
   out.http.timeout = std::chrono::seconds(raw.timeout);
   out.http.drain = std::chrono::seconds(raw.drain);
   out.http.json_log = raw.log == "json";
+  out.scheduler.cpu_fallback = raw.fallback == "cpu";
   out.scheduler.kv = runtime::parse_kv_type(raw.kv);
   return {};
 }

@@ -13,6 +13,7 @@ struct ServeOptions {
   std::string model_id; ///< empty: the artifact's name
   uint64_t memory = 0;
   bool verify = false;
+  std::string device = "auto"; ///< as runtime/cli/gpu_choice.h
   SchedulerOptions scheduler;
   HttpOptions http;
 };

@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/limits.h"
 #include "runtime/generate/model_sampler.h"
+#include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-serve/engine/log_probabilities.h"
 #include "tools/cortiq-serve/engine/stop_text.h"
 
@@ -88,6 +89,8 @@ StatusOr<std::unique_ptr<Scheduler>> Scheduler::create(std::shared_ptr<const run
   open.threads = std::max<unsigned>(1, static_cast<unsigned>(threads / options.sessions));
   open.max_context = options.max_context;
   open.kv = options.kv;
+  open.gpu = out->gpu_ = options.gpu;
+  open.cpu_fallback = out->cpu_fallback_ = options.cpu_fallback;
   for (uint64_t i = 0; i < options.sessions; ++i) {
     auto worker = std::make_unique<Worker>();
     CORTIQ_ASSIGN_OR_RETURN(worker->session, runtime::Session::create(model, open));
@@ -289,6 +292,8 @@ SchedulerState Scheduler::state() const {
   const std::lock_guard lock(mutex_);
   SchedulerState out = state_;
   out.waiting = queue_.size();
+  out.gpu_lost = gpu_ && gpu_->lost();
+  out.serving = !out.gpu_lost || cpu_fallback_;
   out.running = static_cast<uint64_t>(
       std::count_if(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->job != nullptr; }));
   return out;

@@ -25,6 +25,8 @@ struct SchedulerOptions {
   uint64_t max_context = 0; ///< tokens a session; 0: what the artifact was compiled for
   uint64_t queue = 64;      ///< requests that may wait
   std::optional<runtime::KvType> kv;
+  std::shared_ptr<const runtime::GpuModel> gpu; ///< null: the CPU runs all
+  bool cpu_fallback = false;                    ///< sessions go on there when the GPU fails
 };
 
 /// Counters since the start, and the present.
@@ -33,6 +35,8 @@ struct SchedulerState {
   uint64_t prompt_tokens = 0, kept_tokens = 0, generated_tokens = 0;
   uint64_t waiting = 0, running = 0, sessions = 0;
   double first_token_seconds = 0; ///< sum over the finished, from their arrival
+  bool gpu_lost = false;          ///< the GPU failed for good
+  bool serving = true;            ///< false: sessions need the GPU that was lost
 };
 
 /// Gives waiting requests to free sessions: to the one that holds the longest beginning of the prompt already. A
@@ -73,6 +77,8 @@ private:
   const std::shared_ptr<const runtime::text::TextModel> text_;
   const uint64_t queue_limit_;
   uint64_t max_context_ = 0;
+  std::shared_ptr<const runtime::GpuModel> gpu_;
+  bool cpu_fallback_ = false;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

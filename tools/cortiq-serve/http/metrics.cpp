@@ -41,6 +41,7 @@ std::string metrics_text(const SchedulerState& state) {
       {"generated_tokens_total", "counter", "Tokens generated", number(state.generated_tokens)},
       {"first_token_seconds_total", "counter", "Time from arrival to the first token, summed",
        state.first_token_seconds},
+      {"gpu_lost", "gauge", "1 when the GPU failed for good", state.gpu_lost ? 1.0 : 0.0},
       {"resident_bytes", "gauge", "Memory of the process", resident_bytes()},
   };
   std::string out;

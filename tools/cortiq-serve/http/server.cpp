@@ -125,7 +125,12 @@ struct HttpServer::Impl {
   }
 
   void route() {
-    http.Get("/healthz", [](const auto&, auto& response) { response.set_content("ok\n", "text/plain"); });
+    http.Get("/healthz", [this](const auto&, auto& response) {
+      const bool serving = scheduler.state().serving;
+      response.status = serving ? 200 : 503;
+      response.set_content(serving ? "ok\n" : "the GPU was lost; start the server anew, or with --fallback=cpu\n",
+                           "text/plain");
+    });
     http.Get("/metrics", [this](const auto&, auto& response) {
       response.set_content(metrics_text(scheduler.state()), "text/plain; version=0.0.4");
     });

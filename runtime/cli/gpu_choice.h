@@ -1,0 +1,29 @@
+#pragma once
+
+// --device and --fallback: the GPU that a model goes to.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "formats/status.h"
+
+namespace cortiq::runtime {
+class GpuModel; // runtime/vulkan
+class Model;    // runtime/session
+} // namespace cortiq::runtime
+
+namespace cortiq::runtime::cli {
+
+struct GpuChoice {
+  std::string device = "auto"; ///< "auto", "none", or numbers with commas between them
+  bool cpu_fallback = false;   ///< what fails is left to the CPU
+  bool verbose = false;        ///< stages that the CPU runs are told
+};
+
+/// Puts the model on the GPU that was chosen, with a bar on a terminal while weights go there; null = the CPU runs it.
+/// What a user should know goes to `note`, a sentence at a time.
+StatusOr<std::shared_ptr<const GpuModel>> choose_gpu(const Model& model, const GpuChoice& choice,
+                                                     const std::function<void(const std::string&)>& note);
+
+} // namespace cortiq::runtime::cli

@@ -1,0 +1,44 @@
+#pragma once
+
+// Failures of a device on demand, for tests: no driver is lost at the third submission when one asks it to.
+//
+// CORTIQ_GPU_FAULTS holds items POINT=VALUE, comma between them:
+//   submit=N, wait=N    the N-th submission, or wait, of the process finds the device lost; it stays lost
+//   hang=N              the N-th wait ends without an answer
+//   allocate=N          the N-th allocation of device memory fails
+//   teardown=1          the device is lost when its sessions end
+//   pipeline=N, or TEXT the driver refuses the N-th module that it is given, or those with TEXT in their names
+//   range=B, matrix=B   bytes that can be bound, in general and of weights
+//   shared=B, invocations=N   shared memory and size of a workgroup
+//   features=none       no optional feature
+//   free=B              bytes of memory that are free, of every device
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cortiq::runtime::vulkan {
+
+class Faults {
+public:
+  /// What the environment asks for; read once.
+  static Faults& get();
+
+  /// Counts an event and says whether it is the one that fails.
+  bool strikes(std::string_view point);
+  bool refuses_module(std::string_view name);
+  bool has(std::string_view point) const { return !text(point).empty(); }
+  std::optional<uint64_t> number(std::string_view point) const;
+
+private:
+  explicit Faults(std::string items) : items_(std::move(items)) {}
+  std::string_view text(std::string_view point) const;
+
+  static constexpr std::string_view kCounted[] = {"submit", "wait", "hang", "allocate", "teardown", "pipeline"};
+  std::string items_;
+  std::atomic<uint64_t> counts_[std::size(kCounted)] = {};
+};
+
+} // namespace cortiq::runtime::vulkan

@@ -1,0 +1,20 @@
+#pragma once
+
+// What a shader module takes of a device, read from its words.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace cortiq::runtime::vulkan {
+
+struct ModuleNeeds {
+  uint64_t invocations = 1;  ///< a workgroup
+  uint64_t shared_bytes = 0; ///< of a workgroup
+  std::vector<uint32_t> capabilities;
+};
+
+/// `code` is a module of any content; what cannot be read counts as nothing.
+ModuleNeeds module_needs(std::span<const uint32_t> code);
+
+} // namespace cortiq::runtime::vulkan

@@ -1,0 +1,150 @@
+#include "runtime/vulkan/pipelines.h"
+
+#include <algorithm>
+
+#include "formats/artifact/shader_abi.h"
+#include "formats/quote.h"
+#include "runtime/vulkan/faults.h"
+#include "runtime/vulkan/module_needs.h"
+
+namespace cortiq::runtime::vulkan {
+namespace {
+
+// Names carry all constants behind the template's.
+std::string short_name(const artifact::GpuModule& module) {
+  const std::string_view name = module.name()->string_view();
+  return "shader " + formats::quote(name.substr(0, name.find(' ')));
+}
+
+} // namespace
+
+StatusOr<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<Device> device,
+                                                     const artifact::GpuProgram& program) {
+  std::unique_ptr<Pipelines> out(new Pipelines(std::move(device), program));
+  CORTIQ_RETURN_IF_ERROR(out->make_layouts());
+  return out;
+}
+
+Pipelines::~Pipelines() {
+  if (device_->given_up())
+    return;
+  keep();
+  const VolkDeviceTable& call = device_->call();
+  for (const Slot& slot : slots_)
+    if (slot.pipeline)
+      call.vkDestroyPipeline(device_->handle(), slot.pipeline, nullptr);
+  if (layout_)
+    call.vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
+  if (set_layout_)
+    call.vkDestroyDescriptorSetLayout(device_->handle(), set_layout_, nullptr);
+}
+
+Status Pipelines::make_layouts() {
+  VkDescriptorSetLayoutBinding bindings[formats::kShaderBindings];
+  for (uint32_t i = 0; i < formats::kShaderBindings; ++i)
+    bindings[i] = {.binding = i,
+                   .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                   .descriptorCount = 1,
+                   .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                   .pImmutableSamplers = nullptr};
+  VkDescriptorSetLayoutCreateInfo set{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                                      .bindingCount = formats::kShaderBindings,
+                                      .pBindings = bindings};
+  CORTIQ_VK(device_->call().vkCreateDescriptorSetLayout(device_->handle(), &set, nullptr, &set_layout_),
+            "describing bindings");
+  const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, formats::kPushWords * 4};
+  VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                    .setLayoutCount = 1,
+                                    .pSetLayouts = &set_layout_,
+                                    .pushConstantRangeCount = 1,
+                                    .pPushConstantRanges = &push};
+  CORTIQ_VK(device_->call().vkCreatePipelineLayout(device_->handle(), &layout, nullptr, &layout_),
+            "describing bindings");
+  return {};
+}
+
+VkPipeline Pipelines::get(uint32_t module) {
+  std::lock_guard lock(mutex_);
+  Slot& slot = slots_[module];
+  if (!slot.asked) {
+    slot.asked = true;
+    const artifact::GpuModule& source = *program_.modules()->Get(module);
+    const StatusOr<VkPipeline> made = build(source);
+    if (made.ok()) {
+      slot.pipeline = *made;
+      news_ = true;
+    } else {
+      slot.refusal = made.status().message();
+    }
+  }
+  return slot.pipeline;
+}
+
+std::string Pipelines::refusal(uint32_t module) const {
+  std::lock_guard lock(mutex_);
+  return slots_[module].refusal;
+}
+
+std::vector<std::string> Pipelines::refusals() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> out;
+  for (const Slot& slot : slots_)
+    if (!slot.refusal.empty() && std::ranges::find(out, slot.refusal) == out.end())
+      out.push_back(slot.refusal);
+  return out;
+}
+
+void Pipelines::keep() {
+  std::lock_guard lock(mutex_);
+  if (std::exchange(news_, false))
+    cache_.keep();
+}
+
+/// What the device lacks for the module; empty = nothing that is known of.
+std::string Pipelines::missing(const artifact::GpuModule& module) const {
+  const ModuleNeeds needs = module_needs({module.code()->data(), module.code()->size()});
+  if (needs.invocations > device_->invocations())
+    return "its workgroups have " + std::to_string(needs.invocations) + " invocations, " + device_->info().name +
+           " runs at most " + std::to_string(device_->invocations());
+  if (needs.shared_bytes > device_->shared_bytes())
+    return "it takes " + std::to_string(needs.shared_bytes) + " bytes of shared memory, " + device_->info().name +
+           " has " + std::to_string(device_->shared_bytes());
+  for (const uint32_t capability : needs.capabilities)
+    if (!device_->has_capability(capability))
+      return device_->info().name + " lacks capability " + std::to_string(capability) + " of SPIR-V";
+  return {};
+}
+
+StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module) {
+  const VolkDeviceTable& call = device_->call();
+  const std::string what = short_name(module);
+  if (const std::string reason = missing(module); !reason.empty())
+    return unsupported(what + ": " + reason);
+  const auto refused = [&](VkResult result) {
+    return unsupported(what + " was refused by " + device_->info().driver + " (error " + std::to_string(result) + ")");
+  };
+  if (Faults::get().refuses_module(module.name()->string_view()))
+    return refused(VK_ERROR_INVALID_SHADER_NV);
+  VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                .codeSize = module.code()->size() * sizeof(uint32_t),
+                                .pCode = module.code()->data()};
+  VkShaderModule shader = VK_NULL_HANDLE;
+  if (const VkResult result = call.vkCreateShaderModule(device_->handle(), &code, nullptr, &shader);
+      result != VK_SUCCESS)
+    return refused(result);
+  VkComputePipelineCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+                                   .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                             .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                                             .module = shader,
+                                             .pName = "main"},
+                                   .layout = layout_};
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  const VkResult result =
+      call.vkCreateComputePipelines(device_->handle(), cache_.handle(), 1, &info, nullptr, &pipeline);
+  call.vkDestroyShaderModule(device_->handle(), shader, nullptr);
+  if (result != VK_SUCCESS)
+    return refused(result);
+  return pipeline;
+}
+
+} // namespace cortiq::runtime::vulkan

@@ -1,0 +1,60 @@
+#pragma once
+
+// A program's shader modules as pipelines, each made when it is first asked for.
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "formats/artifact/artifact_generated.h"
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/pipeline_cache.h"
+
+namespace cortiq::runtime::vulkan {
+
+/// Thread-safe. A module that the device cannot run, or whose driver refuses it, is refused by itself, once and for
+/// all.
+class Pipelines {
+public:
+  static StatusOr<std::unique_ptr<Pipelines>> make(std::shared_ptr<Device> device, const artifact::GpuProgram& program);
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  VkDescriptorSetLayout set_layout() const { return set_layout_; }
+  VkPipelineLayout layout() const { return layout_; }
+
+  /// Null when it is refused.
+  VkPipeline get(uint32_t module);
+  /// Why module `module`, which get() was asked for, is refused: "shader … was refused by …".
+  std::string refusal(uint32_t module) const;
+  /// Of all modules refused so far, in the order of their numbers.
+  std::vector<std::string> refusals() const;
+  /// Writes what drivers made of new modules to the disk.
+  void keep();
+
+private:
+  struct Slot {
+    bool asked = false;
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    std::string refusal;
+  };
+
+  Pipelines(std::shared_ptr<Device> device, const artifact::GpuProgram& program)
+      : device_(device), program_(program), cache_(std::move(device)), slots_(program.modules()->size()) {}
+  Status make_layouts();
+  StatusOr<VkPipeline> build(const artifact::GpuModule& module);
+  std::string missing(const artifact::GpuModule& module) const;
+
+  std::shared_ptr<Device> device_;
+  const artifact::GpuProgram& program_;
+  PipelineCache cache_;
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  mutable std::mutex mutex_;
+  std::vector<Slot> slots_;
+  bool news_ = false; ///< in the cache, not on the disk
+};
+
+} // namespace cortiq::runtime::vulkan
