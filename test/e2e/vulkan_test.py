@@ -39,15 +39,26 @@ def check_tokens(tally, label, spec, count, result):
     tally.check(label, got != spec["greedy_ids"][:count] and f"tokens {got}, recorded {spec['greedy_ids'][:count]}")
 
 
-def check_model(tally, args, name, numerics, folder, environment):
-    models = os.path.join(args.fixtures, "models")
-    with open(os.path.join(models, name + ".expect.json")) as f:
-        spec = json.load(f)
+def expectation(args, name):
+    with open(os.path.join(args.fixtures, "models", name + ".expect.json")) as f:
+        return json.load(f)
+
+
+def compile_model(tally, args, name, numerics, folder):
+    """The path of the artifact; none when there is none."""
     artifact = os.path.join(folder, name + ".cqa")
-    compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), os.path.join(models, name + ".cmf"), "-o", artifact,
+    compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), os.path.join(args.fixtures, "models", name + ".cmf"), "-o", artifact,
                             "--target", "vulkan", "--numerics", numerics])
     if compiled.returncode:
         tally.check(name, f"compile: {harness.first_line(compiled)}")
+        return None
+    return artifact
+
+
+def check_model(tally, args, name, numerics, folder, environment):
+    spec = expectation(args, name)
+    artifact = compile_model(tally, args, name, numerics, folder)
+    if not artifact:
         return
     count, result = generate(args, artifact, spec, ["--device", "0"], environment)
     check_tokens(tally, name, spec, count, result)

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""What happens when a GPU fails: lost at a submission, at a wait or at the end, without an answer, out of memory, a driver that refuses a
+shader, matrices that it cannot bind. Failures are asked for through CORTIQ_GPU_FAULTS (runtime/vulkan/faults.h) and happen on the software
+device of Mesa, with the validation layer listening. Tokens have to be the recorded ones wherever there are any."""
+import concurrent.futures
+import json
+import os
+import signal
+import sys
+import tempfile
+
+import harness
+import vulkan_test
+from serve_test import Server
+
+MODEL, NUMERICS = "llama-q8", "fast"
+SCALED = "qwen2-q8_2f"  # its column scales are applied on the one side or on the other
+
+# Faults, and what --stats or the note says of them; the run goes on, on the CPU or beside the fault.
+GOES_ON = [
+    ("submit=1", "the CPU went on"),
+    ("submit=3", "the CPU went on"),
+    ("wait=2", "the CPU went on"),
+    ("hang=2", "given up; the CPU went on"),
+    ("allocate=1", "the CPU runs the model"),
+    ("allocate=2", "the CPU runs the model"),
+    ("allocate=5", "the CPU "),
+    ("allocate=7", "the CPU went on"),
+    ("teardown=1", "in between: 0"),
+]
+# Alone, without --fallback: what is refused runs elsewhere.
+REFUSED = [
+    ("pipeline=matmul_i8", "'matmul_i8_q8_row' was refused"),
+    ("pipeline=matmul_tile", "'matmul_tile_i8_q8_row' was refused"),
+    ("pipeline=attention", "'attention' was refused"),
+    ("pipeline=rope_kv", "'rope_kv' was refused"),
+    ("pipeline=quantize", "'quantize' was refused"),
+    ("pipeline=argmax", "GPU: "),
+    ("pipeline=rms_norm,features=none", "lacks capability"),
+    ("matrix=110000", "binds at most 110000"),
+    ("invocations=128", "runs at most 128"),
+    ("shared=1000", "bytes of shared memory"),
+]
+LOST = "the device was lost; with --fallback=cpu the CPU goes on"
+
+
+def run(args, artifact, spec, faults, flags, environment):
+    return vulkan_test.generate(args, artifact, spec, ["--device", "0", *flags], {**environment, "CORTIQ_GPU_FAULTS": faults})
+
+
+def check_run(tally, args, artifact, spec, faults, flags, says, environment):
+    label = f"{os.path.basename(artifact)}: {faults} {' '.join(flags)}"
+    count, result = run(args, artifact, spec, faults, flags, environment)
+    vulkan_test.check_tokens(tally, label, spec, count, result)
+    tally.check(f"{label}: is told", says not in result.stderr and f"{says!r} is not in: {result.stderr}")
+    heard = [line for line in (result.stdout + result.stderr).splitlines() if "VUID" in line or "Validation" in line]
+    tally.check(f"{label}: validation layer", heard and heard[0])
+
+
+def check_model(tally, args, folder, environment):
+    spec = vulkan_test.expectation(args, MODEL)
+    artifact = vulkan_test.compile_model(tally, args, MODEL, NUMERICS, folder)
+    if not artifact:
+        return
+    for faults, says in GOES_ON:
+        check_run(tally, args, artifact, spec, faults, ["--fallback", "cpu"], says, environment)
+    for faults, says in REFUSED:
+        check_run(tally, args, artifact, spec, faults, [], says, environment)
+    # Without a fallback: one sentence.
+    _, result = run(args, artifact, spec, "submit=2", [], environment)
+    lines = result.stderr.strip().splitlines()
+    tally.check("lost without a fallback", (result.returncode != 2 or len(lines) != 1 or LOST not in lines[0]) and result.stderr)
+    # Both sides reckon in f32 here: sums in 8 bits differ enough for texts of a model of random weights to part.
+    artifact = vulkan_test.compile_model(tally, args, MODEL, "exact", folder)
+    if artifact:
+        check_serve(tally, args, artifact, environment)
+    scaled = vulkan_test.expectation(args, SCALED)
+    artifact = vulkan_test.compile_model(tally, args, SCALED, NUMERICS, folder)
+    if artifact:
+        check_run(tally, args, artifact, scaled, "pipeline=matmul", [], "was refused", environment)
+        check_run(tally, args, artifact, scaled, "matrix=30000", [], "binds at most 30000", environment)
+
+
+def ask(server, number):
+    return server.call("POST", "/v1/completions", {"prompt": f"Client {number} wrote: ", "max_tokens": 12, "temperature": 0})
+
+
+def served(args, artifact, faults, flags, environment):
+    """The answers to three clients at once, and to one behind them."""
+    os.environ.update(environment, CORTIQ_GPU_FAULTS=faults)
+    try:
+        with Server(args, artifact, "--device", "0", "--sessions", "3", *flags) as server:
+            with concurrent.futures.ThreadPoolExecutor(3) as pool:
+                answers = list(pool.map(lambda n: ask(server, n), range(3)))
+            answers.append(ask(server, 0))
+            health = server.call("GET", "/healthz")[0]
+            metrics = server.call("GET", "/metrics")[2].decode()
+            server.process.send_signal(signal.SIGTERM)
+            return answers, health, "\ncortiq_gpu_lost 1" in metrics, server.process.wait(timeout=60)
+    finally:
+        for name in (*environment, "CORTIQ_GPU_FAULTS"):
+            os.environ.pop(name, None)
+
+
+def text_of(answer):
+    return answer[2]["choices"][0]["text"] if answer[0] == 200 else None
+
+
+def check_serve(tally, args, artifact, environment):
+    quiet = {k: v for k, v in environment.items() if k != "VK_INSTANCE_LAYERS"}
+    good, health, lost, code = served(args, artifact, "", [], quiet)
+    tally.check("served", (health, lost, code) != (200, False, 0) and f"health {health}, lost {lost}, status {code}")
+    for faults in ("submit=5", "wait=9"):
+        got, health, lost, code = served(args, artifact, faults, ["--fallback", "cpu"], quiet)
+        label = f"served, {faults}, with a fallback"
+        tally.check(f"{label}: the same texts", [text_of(a) for a in got] != [text_of(a) for a in good] and f"{got} and {good}")
+        tally.check(f"{label}: health", (health, lost, code) != (200, True, 0) and f"health {health}, lost {lost}, status {code}")
+    got, health, lost, code = served(args, artifact, "submit=5", [], quiet)
+    failed = [a for a in got if a[0] != 200]
+    tally.check("served, lost, without a fallback: a sentence",
+                (not failed or any(LOST not in json.dumps(a[2]) for a in failed) or got[-1][0] == 200) and f"{got}")
+    tally.check("served, lost, without a fallback: health", (health, lost, code) != (503, True, 0) and f"health {health}, lost {lost}")
+
+
+def main():
+    args = harness.arguments(__doc__)
+    if not args.fixtures:
+        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
+    if not vulkan_test.devices(args):
+        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    tally = harness.Tally()
+    environment = {"VK_INSTANCE_LAYERS": vulkan_test.LAYER} if vulkan_test.has_layer() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        environment["MESA_SHADER_CACHE_DIR"] = environment["XDG_CACHE_HOME"] = folder
+        check_model(tally, args, folder, environment)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
