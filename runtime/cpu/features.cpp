@@ -83,6 +83,14 @@ FeatureState state_of(const Feature& feature, const CpuState& cpu) {
   return (cpu.xcr0 & feature.state) == feature.state ? FeatureState::kUsable : FeatureState::kNotEnabled;
 }
 
+std::vector<std::string> features_in(FeatureState state, const CpuState& cpu) {
+  std::vector<std::string> names;
+  for (const Feature& feature : kFeatures)
+    if (state_of(feature, cpu) == state)
+      names.emplace_back(feature.name);
+  return names;
+}
+
 } // namespace
 
 CpuState read_cpu_state() {
@@ -164,11 +172,11 @@ std::string_view best_target(const CpuState& cpu) {
 }
 
 std::vector<std::string> usable_features(const CpuState& cpu) {
-  std::vector<std::string> names;
-  for (const Feature& feature : kFeatures)
-    if (state_of(feature, cpu) == FeatureState::kUsable)
-      names.emplace_back(feature.name);
-  return names;
+  return features_in(FeatureState::kUsable, cpu);
+}
+
+std::vector<std::string> withheld_features(const CpuState& cpu) {
+  return features_in(FeatureState::kNotEnabled, cpu);
 }
 
 } // namespace cortiq::runtime

@@ -39,5 +39,7 @@ std::string_view best_target(const CpuState& cpu);
 
 /// Names of every feature that the table knows and that can be used, in the table's order.
 std::vector<std::string> usable_features(const CpuState& cpu);
+/// And of those that the processor has and the operating system has not enabled.
+std::vector<std::string> withheld_features(const CpuState& cpu);
 
 } // namespace cortiq::runtime

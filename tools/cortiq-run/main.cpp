@@ -19,7 +19,7 @@
 #include "runtime/cli/run.h"
 #include "runtime/cli/run_options.h"
 #include "runtime/vulkan/gpu.h"
-#include "tools/cortiq-run/doctor.h"
+#include "tools/cortiq-run/doctor/doctor.h"
 #include "tools/cortiq-run/model_cache.h"
 
 namespace {

@@ -1,12 +1,13 @@
 #pragma once
 
+// cortiq-run --doctor: what this machine offers, whether the file fits it, and what would make it faster.
+
 #include "formats/status.h"
 #include "runtime/cli/run_options.h"
 
 namespace cortiq::tools {
 
-/// Prints what this machine offers (CPU, instruction sets, threads, memory, compiler) and whether the file, if one is
-/// named, can run here.
+/// Prints the report. Fails when the file that was named cannot run here.
 Status run_doctor(const runtime::cli::RunOptions& options);
 
 } // namespace cortiq::tools
