@@ -241,7 +241,10 @@ private:
         note(a_.nop());
     note(a_.bind(loop_starts_[instruction.loop]));
     open_loops_.push_back(loops_.size());
-    loops_.push_back({.begin = a_.offset(), .iterations = instruction.iterations, .step = instruction.step});
+    loops_.push_back({.begin = a_.offset(),
+                      .iterations = instruction.iterations,
+                      .step = instruction.step,
+                      .limit = instruction.limit});
   }
 
   void end_loop(const Instruction& instruction) {

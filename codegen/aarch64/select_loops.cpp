@@ -2,6 +2,8 @@
 
 #include "codegen/aarch64/selector.h"
 
+#include "codegen/machine/loop_limit.h"
+
 #include "llvm/Support/MathExtras.h"
 
 namespace cortiq::codegen::aarch64 {
@@ -78,6 +80,7 @@ Status Selector::select_loop(vec::LoopOp loop) {
   begin.runs_at_least_once = lo && hi && *lo < *hi;
   begin.iterations = begin.runs_at_least_once ? llvm::divideCeil(static_cast<uint64_t>(*hi - *lo), step) : 0;
   begin.step = step;
+  begin.limit = limit_field(loop, lo);
   function_.code.push_back(std::move(begin));
 
   // What the body computes is of no use behind it: the loop may not run.

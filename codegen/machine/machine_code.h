@@ -12,6 +12,7 @@ struct CodeLoop {
   size_t end = 0;          ///< offset behind the branch back
   uint64_t iterations = 0; ///< 0: only known when the kernel runs
   int64_t step = 0;        ///< what an iteration adds to the counter
+  int64_t limit = -1;      ///< offset in the kernel's arguments of what it counts to from 0, or -1
 };
 
 /// A kernel's code and, behind it, the constants it reads relative to its own address. Position independent as one

@@ -68,6 +68,7 @@ struct Instruction {
   bool runs_at_least_once = false;                    ///< kLoopBegin: no check before the first iteration
   uint64_t iterations = 0;                            ///< kLoopBegin: how many, 0 where only the run knows
   int64_t step = 0;                                   ///< kLoopBegin: what an iteration adds to the counter
+  int64_t limit = -1;                                 ///< kLoopBegin: CodeLoop's
 };
 
 inline constexpr uint32_t kNoLoop = ~uint32_t{0};

@@ -79,6 +79,8 @@ void print_loops(const MachineCode& code, uint64_t offset, llvm::raw_ostream& ou
     out << "; loop " << i << ": ";
     if (loop.iterations != 0)
       out << loop.iterations << " times, ";
+    else if (loop.limit >= 0)
+      out << "to args[" << loop.limit << "], ";
     out << "step " << loop.step << '\n';
   }
 }

@@ -21,7 +21,8 @@ struct AsmSyntax {
 };
 
 /// One line an instruction, then the constants. Where loops begin and end stand comments that number them:
-/// "; loop 1: 96 times, step 32" ("; loop 0: step 1" where only the run knows how often), "; end of loop 1".
+/// "; loop 1: 96 times, step 32", "; end of loop 1". Where only the run knows how often: "; loop 0: to args[56], step
+/// 1" if the count stands in the arguments at that offset (formats/artifact/kernel_abi.h), else "; loop 0: step 1".
 std::string print_asm(const MachineCode& code, const AsmSyntax& syntax);
 
 } // namespace cortiq::codegen

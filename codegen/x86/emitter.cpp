@@ -207,7 +207,10 @@ private:
       c_.nop((kLoopAlignment - c_.getSize() % kLoopAlignment) % kLoopAlignment);
     c_.L(loop_starts_[instruction.loop]);
     open_loops_.push_back(loops_.size());
-    loops_.push_back({.begin = c_.getSize(), .iterations = instruction.iterations, .step = instruction.step});
+    loops_.push_back({.begin = c_.getSize(),
+                      .iterations = instruction.iterations,
+                      .step = instruction.step,
+                      .limit = instruction.limit});
   }
 
   void end_loop(const Instruction& instruction) {

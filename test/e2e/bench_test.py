@@ -100,7 +100,7 @@ class Bench:
         self.tally.check("--static MODEL", harness.why_not_success(listed) or (None if "_q4_0_r16_" in listed.stdout else listed.stdout))
         without = harness.run([os.path.join(self.args.bin, "cortiq-bench"), "--static", "gguf:Q4_0", "--shape", "16x256"], env={"PATH": self.scratch.folder})
         self.tally.check("--static without llvm-mca", harness.why_not_success(without) or (None if "llvm-mca-19" in without.stdout else without.stdout))
-        for flags in (("gguf:Q4_0,",), ("gguf:Q9",), ("gguf:Q4_0", "--cpu", "m1"), ("gguf:Q4_0", "--target", "dotprod,,"), ("gguf:Q4_0", "--prefill", "3"),
+        for flags in (("gguf:Q4_0,",), ("gguf:Q9",), ("gguf:Q4_0", "--cpu", "m1"), ("gguf:Q4_0", "--target", "dotprod", "--cpu", "haswell"), ("gguf:Q4_0", "--target", "dotprod,,"), ("gguf:Q4_0", "--prefill", "3"),
                       ("gguf:Q4_0", "--target", "nowhere"), ("gguf:Q4_0", "--shape", "16x3")):
             self.tally.check(f"--static {' '.join(flags)} is refused", harness.why_not_refusal(self.call("--static", *flags)))
 

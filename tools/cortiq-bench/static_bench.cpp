@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 
 #include "formats/layout/layout.h"
@@ -29,7 +28,7 @@ struct Cycles {
 
 struct Row {
   ListedKernel kernel;
-  std::optional<KernelCost> cost; ///< nothing where it cannot be told
+  KernelCost cost;
   double bytes_per_weight = 0;
   std::vector<Cycles> cycles;
 };
@@ -79,15 +78,16 @@ StatusOr<Row> measure(ListedKernel kernel, const std::vector<McaProcessor>& chos
   Row row;
   row.cost = count_kernel(kernel);
   row.bytes_per_weight = static_cast<double>(bytes) / static_cast<double>(kernel.rows * kernel.columns);
-  if (!mca.empty() && row.cost)
+  if (!mca.empty())
     for (const McaProcessor& processor : chosen.empty() ? processors_of(kernel.set) : chosen) {
-      const auto each = estimate_cycles(mca, processor, row.cost->strands, folder.path());
+      CORTIQ_RETURN_IF_ERROR(check_processor(processor, kernel.set));
+      const auto each = estimate_cycles(mca, processor, row.cost.strands, folder.path());
       if (!each.ok())
         return each.status().with_prefix(kernel.name + " on " + std::string(processor.name));
       double sum = 0;
       for (size_t i = 0; i < each->size(); ++i)
-        sum += (*each)[i] * row.cost->strands[i].iterations;
-      row.cycles.push_back({processor.name, sum / row.cost->products});
+        sum += (*each)[i] * row.cost.strands[i].iterations;
+      row.cycles.push_back({processor.name, sum / row.cost.products});
     }
   row.kernel = std::move(kernel);
   return row;
@@ -103,11 +103,8 @@ void print_table(const std::vector<Row>& rows) {
         std::printf("%16s", std::string(cycles.processor).c_str());
       std::printf("\n");
     }
-    if (row.cost)
-      std::printf("%-56s%13.2f%7.2f%8.2f%14.4f", row.kernel.name.c_str(), row.cost->instructions, row.cost->loads,
-                  row.cost->all, row.bytes_per_weight);
-    else
-      std::printf("%-56s%13s%7s%8s%14.4f", row.kernel.name.c_str(), "-", "-", "-", row.bytes_per_weight);
+    std::printf("%-56s%13.2f%7.2f%8.2f%14.4f", row.kernel.name.c_str(), row.cost.instructions, row.cost.loads,
+                row.cost.all, row.bytes_per_weight);
     for (const Cycles& cycles : row.cycles)
       std::printf("%16.2f", cycles.for_32_weights);
     std::printf("\n");
@@ -122,15 +119,10 @@ Json to_json(const Row& row) {
               {"tokens", row.kernel.tokens},
               {"rows", row.kernel.rows},
               {"bytes_per_weight", row.bytes_per_weight},
-              {"instructions", nullptr},
-              {"loads", nullptr},
-              {"all_instructions", nullptr},
+              {"instructions", row.cost.instructions},
+              {"loads", row.cost.loads},
+              {"all_instructions", row.cost.all},
               {"cycles", Json::object()}};
-  if (row.cost) {
-    out["instructions"] = row.cost->instructions;
-    out["loads"] = row.cost->loads;
-    out["all_instructions"] = row.cost->all;
-  }
   for (const Cycles& cycles : row.cycles)
     out["cycles"][std::string(cycles.processor)] = cycles.for_32_weights;
   return out;

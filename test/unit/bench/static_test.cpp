@@ -13,7 +13,7 @@ using testing::HasSubstr;
 /// One token, 16 rows of 64 weights: two iterations of two instructions and three rounds of one, then one more loop.
 constexpr char kGemv[] = R"(gemv_f32_q8a_q8_0_r16_k64_1x16_bias_dotprod:
      0: fd7bbfa9              	stp	x29, x30, [sp, #-0x10]!
-; loop 0: step 1
+; loop 0: to args[56], step 1
      4: fd030091              	mov	x29, sp
 ; loop 1: 2 times, step 32
      8: e803bf6d              	ldp	q7, q16, [x6, #0x20]
@@ -47,7 +47,8 @@ TEST(Listing, ReadsNameInstructionsAndLoops) {
   EXPECT_EQ(kernel.instructions.size(), 7u);
   EXPECT_EQ(kernel.instructions[2], "ldp q7, q16, [x6, #0x20]");
   ASSERT_EQ(kernel.loops.size(), 3u);
-  EXPECT_EQ(kernel.loops[0].iterations, 0u);
+  EXPECT_EQ(kernel.loops[0].limit, LoopLimit::kGroups);
+  EXPECT_EQ(kernel.loops[1].limit, LoopLimit::kIterations);
   EXPECT_EQ(kernel.loops[1].iterations, 2u);
   EXPECT_EQ(kernel.loops[1].step, 32u);
   EXPECT_EQ(kernel.loops[2].parent, 1);
@@ -57,61 +58,65 @@ TEST(Listing, ReadsNameInstructionsAndLoops) {
 }
 
 TEST(Listing, RefusesWhatIsNone) {
-  for (const char* text : {"     0: fd7bbfa9 \tret\n", "a:\nnonsense\n", "a:\n; loop 1: step 1\n",
-                           "a:\n; loop 0: 3 step 1\n", "a:\n; loop 0: step 0\n", "a:\n; end of loop 0\n"})
+  for (const char* text :
+       {"     0: fd7bbfa9 \tret\n", "a:\nnonsense\n", "a:\n; loop 1: step 1\n", "a:\n; loop 0: 3 step 1\n",
+        "a:\n; loop 0: to args[x], step 1\n", "a:\n; loop 0: step 0\n", "a:\n; end of loop 0\n"})
     EXPECT_FALSE(parse_listing(text).ok()) << text;
   EXPECT_TRUE(listed("other_kernel:\n     0: c0035fd6 \tret\n").empty());
 }
 
 TEST(KernelCost, CountsLoopsByTheirIterations) {
-  const auto cost = count_kernel(listed(kGemv).at(0));
-  ASSERT_TRUE(cost);
+  const KernelCost cost = count_kernel(listed(kGemv).at(0));
   // 16 rows of 64 weights are 32 times 32 weights.
-  EXPECT_DOUBLE_EQ(cost->products, 32);
-  EXPECT_DOUBLE_EQ(cost->instructions, 2 * (1 + 3 + 1) / 32.0);
-  EXPECT_DOUBLE_EQ(cost->loads, 2 / 32.0);
-  EXPECT_DOUBLE_EQ(cost->all, (2 + 2 * (1 + 3 + 1)) / 32.0);
-  ASSERT_EQ(cost->strands.size(), 1u);
-  EXPECT_EQ(cost->strands[0].iterations, 2);
-  EXPECT_EQ(cost->strands[0].body.size(), 5u);
+  EXPECT_DOUBLE_EQ(cost.products, 32);
+  EXPECT_DOUBLE_EQ(cost.instructions, 2 * (1 + 3 + 1) / 32.0);
+  EXPECT_DOUBLE_EQ(cost.loads, 2 / 32.0);
+  EXPECT_DOUBLE_EQ(cost.all, (2 + 2 * (1 + 3 + 1)) / 32.0);
+  ASSERT_EQ(cost.strands.size(), 1u);
+  EXPECT_EQ(cost.strands[0].iterations, 2);
+  EXPECT_EQ(cost.strands[0].body.size(), 5u);
 }
 
-TEST(KernelCost, LoopsOfUnknownCountInsideWalkOverTokens) {
-  const auto cost = count_kernel(listed("gemm_f32_q8a_q4_0_r16_k32_256x16_dotprod:\n"
-                                        "; loop 0: step 1\n"
-                                        "; loop 1: 2 times, step 16\n"
-                                        "   0: 00 \tldr q0, [x1]\n"
-                                        "; end of loop 1\n"
-                                        "; loop 2: step 4\n"
-                                        "   4: 00 \tadd x1, x1, #4\n"
-                                        "; loop 3: 8 times, step 4\n"
-                                        "   8: 00 \tsdot v0.4s, v1.16b, v2.4b[0]\n"
-                                        "; end of loop 3\n"
-                                        "; end of loop 2\n"
-                                        "; end of loop 0\n")
-                                     .at(0));
-  ASSERT_TRUE(cost);
-  EXPECT_DOUBLE_EQ(cost->products, 16 * 256);
-  EXPECT_DOUBLE_EQ(cost->instructions * cost->products, 2 + 64 * 8);
-  EXPECT_DOUBLE_EQ(cost->all * cost->products, 2 + 64 * (1 + 8));
+TEST(KernelCost, ManyTokensComeWithFourGroupsAndLoopsOverThem) {
+  const KernelCost cost = count_kernel(listed("gemm_f32_q8a_q4_0_r16_k32_256x16_i8mm:\n"
+                                              "; loop 0: 9 times, step 1\n" // what a call does once
+                                              "   0: 00 \tprfm pldl1keep, [x0]\n"
+                                              "; end of loop 0\n"
+                                              "; loop 1: to args[56], step 1\n"
+                                              "   4: 00 \tldr q0, [x1]\n"
+                                              "; loop 2: 2 times, step 16\n"
+                                              "   8: 00 \tldr q0, [x1]\n"
+                                              "; end of loop 2\n"
+                                              "; end of loop 1\n"
+                                              "; loop 3: step 1\n" // fills in
+                                              "   c: 00 \tstr q0, [x1]\n"
+                                              "; end of loop 3\n"
+                                              "; loop 4: 2 times, step 16\n"
+                                              "  10: 00 \tadd x1, x1, #4\n"
+                                              "; loop 5: to args[104], step 4\n"
+                                              "  14: 00 \tsmmla v0.4s, v1.16b, v2.16b\n"
+                                              "  18: 00 \tsmmla v0.4s, v1.16b, v2.16b\n"
+                                              "; end of loop 5\n"
+                                              "; end of loop 4\n")
+                                           .at(0));
+  EXPECT_DOUBLE_EQ(cost.products, 4 * 16 * 256);
+  EXPECT_DOUBLE_EQ(cost.instructions * cost.products, 4 * 2 + 2 * 64 * 2);
+  EXPECT_DOUBLE_EQ(cost.loads * cost.products, 4 * 2);
+  EXPECT_DOUBLE_EQ(cost.all * cost.products, 4 * (1 + 2) + 2 * (1 + 64 * 2));
+  ASSERT_EQ(cost.strands.size(), 2u);
+  EXPECT_EQ(cost.strands[1].iterations, 2 * 64);
 }
 
-TEST(KernelCost, ABodyWithoutLoopsIsOneStrandAndOtherShapesAreNotCounted) {
-  const std::string name = "gemv_f32_q8a_q4_0_r16_k32_1x16_v3:\n";
-  const auto plain = count_kernel(listed(name + "; loop 0: step 1\n 0: 00 \tvaddps ymm0, ymm1, ymmword ptr [rax]\n"
-                                                "; end of loop 0\n")
-                                      .at(0));
-  ASSERT_TRUE(plain);
-  ASSERT_EQ(plain->strands.size(), 1u);
-  EXPECT_DOUBLE_EQ(plain->instructions, 1 / 16.0);
-  EXPECT_DOUBLE_EQ(plain->loads, 1 / 16.0);
-  const char* groups = "; loop 0: step 1\n 0: 00 \tnop\n; end of loop 0\n";
-  const char* more = "; loop 1: step 2\n 0: 00 \tnop\n; end of loop 1\n";
-  EXPECT_FALSE(count_kernel(listed(name + groups + more).at(0)));
-  EXPECT_FALSE(count_kernel(listed(name + " 0: 00 \tnop\n").at(0)));
-  EXPECT_FALSE(count_kernel(listed(name + "; loop 0: 3 times, step 1\n; loop 1: step 1\n 0: 00 \tnop\n; end of loop 1\n"
-                                          "; end of loop 0\n")
-                                .at(0)));
+TEST(KernelCost, AGroupWithoutLoopsIsOneStrand) {
+  const KernelCost cost = count_kernel(listed("gemv_f32_q8a_q4_0_r16_k32_1x16_v3:\n"
+                                              "; loop 0: to args[56], step 1\n"
+                                              " 0: 00 \tvaddps ymm0, ymm1, ymmword ptr [rax]\n"
+                                              "; end of loop 0\n")
+                                           .at(0));
+  ASSERT_EQ(cost.strands.size(), 1u);
+  EXPECT_DOUBLE_EQ(cost.instructions, 1 / 16.0);
+  EXPECT_DOUBLE_EQ(cost.loads, 1 / 16.0);
+  EXPECT_TRUE(count_kernel(listed("gemv_f32_q8a_q4_0_r16_k32_1x16_v3:\n 0: 00 \tret\n").at(0)).strands.empty());
 }
 
 TEST(KernelCost, TellsWhatReadsMemory) {
@@ -132,6 +137,8 @@ TEST(Mca, ProcessorsHaveWhatTheirSetNeeds) {
   EXPECT_FALSE(processors_of("v3").empty());
   EXPECT_TRUE(processors_of("other").empty());
   EXPECT_TRUE(find_processor("cortex-a76").ok());
+  EXPECT_TRUE(check_processor(*find_processor("cortex-a76"), "i8mm").ok());
+  EXPECT_THAT(check_processor(*find_processor("cortex-a76"), "amx").message(), HasSubstr("amx"));
   EXPECT_THAT(find_processor("m1").status().message(), HasSubstr("neoverse-n1"));
 }
 

@@ -3,101 +3,109 @@
 #include <algorithm>
 #include <string_view>
 
+#include "formats/artifact/kernel_abi.h"
+
 namespace cortiq::bench {
 namespace {
 
 constexpr double kWeights = 32;
+constexpr uint64_t kManyTokens = 16; // from which kernels take several groups at a time
 
 class Counter {
 public:
-  explicit Counter(const ListedKernel& kernel) : kernel_(kernel) {}
+  explicit Counter(const ListedKernel& kernel)
+      : kernel_(kernel), groups_(kernel.tokens < kManyTokens ? 1 : formats::kTileKernelGroups) {}
 
-  std::optional<KernelCost> run() {
-    int groups = -1;
-    for (size_t i = 0; i < kernel_.loops.size(); ++i) {
-      const int number = static_cast<int>(i);
-      if (has_unknown(number) && kernel_.loops[i].iterations != 0)
-        return std::nullopt;
-      if (kernel_.loops[i].parent != -1 || kernel_.loops[i].iterations != 0)
-        continue;
-      if (groups >= 0)
-        return std::nullopt;
-      groups = number;
-    }
-    if (groups < 0)
-      return std::nullopt;
-    const ListedLoop& body = kernel_.loops[static_cast<size_t>(groups)];
-    walk(body, groups, 1);
-    if (cost_.strands.empty() && !has_unknown(groups))
-      flatten(body, groups, cost_.strands.emplace_back(Strand{.body = {}, .iterations = 1}).body);
+  KernelCost run() {
+    for (size_t i = 0; i < kernel_.loops.size(); ++i)
+      if (kernel_.loops[i].parent == -1 && (kernel_.loops[i].limit != LoopLimit::kIterations || !fixed(i)))
+        walk(i, 1);
     cost_.products =
-        static_cast<double>(kernel_.rows) * static_cast<double>(kernel_.columns * kernel_.tokens) / kWeights;
+        static_cast<double>(kernel_.rows * groups_) * static_cast<double>(kernel_.columns * kernel_.tokens) / kWeights;
     for (const Strand& strand : cost_.strands) {
       cost_.instructions += strand.iterations * static_cast<double>(strand.body.size());
       cost_.loads +=
           strand.iterations * static_cast<double>(std::count_if(strand.body.begin(), strand.body.end(), reads_memory));
     }
+    cost_.all += cost_.instructions;
     for (double* sum : {&cost_.instructions, &cost_.loads, &cost_.all})
       *sum /= cost_.products;
     return std::move(cost_);
   }
 
 private:
-  /// Whether a loop of unknown count lies in loop `number`.
-  bool has_unknown(int number) const {
-    return std::any_of(kernel_.loops.begin(), kernel_.loops.end(), [&](const ListedLoop& loop) {
-      int outer = loop.parent;
-      while (outer >= 0 && outer != number)
-        outer = kernel_.loops[static_cast<size_t>(outer)].parent;
-      return outer == number && loop.iterations == 0;
-    });
+  double count(const ListedLoop& loop) const {
+    const auto ceil = [&](uint64_t limit) { return static_cast<double>((limit + loop.step - 1) / loop.step); };
+    switch (loop.limit) {
+    case LoopLimit::kIterations:
+      return static_cast<double>(loop.iterations);
+    case LoopLimit::kGroups:
+      return ceil(groups_);
+    case LoopLimit::kTokens:
+      return ceil(kernel_.tokens);
+    case LoopLimit::kOther:
+      break;
+    }
+    return 0;
   }
 
-  /// Calls `inside(loop, number)` for each loop directly in `outer` and `between(i)` for each instruction that is in
-  /// none.
+  bool has_loops(size_t number) const {
+    return std::any_of(kernel_.loops.begin(), kernel_.loops.end(),
+                       [&](const ListedLoop& loop) { return loop.parent == static_cast<int>(number); });
+  }
+
+  /// Whether all loops inside of loop `number` have known numbers of iterations.
+  bool fixed(size_t number) const {
+    for (size_t i = 0; i < kernel_.loops.size(); ++i)
+      if (kernel_.loops[i].parent == static_cast<int>(number) &&
+          (kernel_.loops[i].limit != LoopLimit::kIterations || !fixed(i)))
+        return false;
+    return true;
+  }
+
+  /// Calls `inside(number)` for each loop directly in `outer` and `between(i)` for each instruction that is in none.
   template <class Inside, class Between>
-  void split(const ListedLoop& outer, int number, Inside inside, Between between) const {
-    size_t at = outer.begin;
+  void split(size_t outer, Inside inside, Between between) const {
+    size_t at = kernel_.loops[outer].begin;
     for (size_t i = 0; i < kernel_.loops.size(); ++i) {
       const ListedLoop& loop = kernel_.loops[i];
-      if (loop.parent != number || loop.begin < outer.begin || loop.end > outer.end)
+      if (loop.parent != static_cast<int>(outer))
         continue;
       for (; at < loop.begin; ++at)
         between(at);
-      inside(loop, static_cast<int>(i));
+      inside(i);
       at = loop.end;
     }
-    for (; at < outer.end; ++at)
+    for (; at < kernel_.loops[outer].end; ++at)
       between(at);
   }
 
-  /// What one pass of the body of a loop of unknown count runs, `times` in all.
-  void walk(const ListedLoop& body, int number, double times) {
-    split(
-        body, number,
-        [&](const ListedLoop& loop, int inner) {
-          if (loop.iterations == 0)
-            return walk(loop, inner, times * static_cast<double>(kernel_.tokens) / static_cast<double>(loop.step));
-          Strand strand;
-          flatten(loop, inner, strand.body);
-          strand.iterations = times * static_cast<double>(loop.iterations);
-          cost_.all += strand.iterations * static_cast<double>(strand.body.size());
-          cost_.strands.push_back(std::move(strand));
-        },
-        [&](size_t) { cost_.all += times; });
+  void walk(size_t number, double times) {
+    const ListedLoop& loop = kernel_.loops[number];
+    times *= count(loop);
+    if (times == 0)
+      return;
+    if (loop.limit == LoopLimit::kIterations ? fixed(number) : !has_loops(number)) {
+      Strand& strand = cost_.strands.emplace_back();
+      flatten(number, strand.body);
+      strand.iterations = times;
+      return;
+    }
+    split(number, [&](size_t inner) { walk(inner, times); }, [&](size_t) { cost_.all += times; });
   }
 
-  void flatten(const ListedLoop& loop, int number, std::vector<std::string>& out) const {
+  void flatten(size_t number, std::vector<std::string>& out) const {
     split(
-        loop, number,
-        [&](const ListedLoop& inner, int i) {
-          for (uint64_t times = 0; times < inner.iterations; ++times)
-            flatten(inner, i, out);
+        number,
+        [&](size_t inner) {
+          for (uint64_t i = 0; i < kernel_.loops[inner].iterations; ++i)
+            flatten(inner, out);
         },
         [&](size_t i) { out.push_back(kernel_.instructions[i]); });
   }
 
   const ListedKernel& kernel_;
+  const uint64_t groups_;
   KernelCost cost_;
 };
 
@@ -116,7 +124,7 @@ bool reads_memory(const std::string& instruction) {
   return !first || word.find("mov") == std::string_view::npos;
 }
 
-std::optional<KernelCost> count_kernel(const ListedKernel& kernel) {
+KernelCost count_kernel(const ListedKernel& kernel) {
   return Counter(kernel).run();
 }
 

@@ -1,8 +1,10 @@
 #include "tools/cortiq-bench/static/listing.h"
 
 #include <charconv>
+#include <cstddef>
 #include <optional>
 
+#include "formats/artifact/kernel_abi.h"
 #include "formats/quote.h"
 
 namespace cortiq::bench {
@@ -111,10 +113,18 @@ private:
     const auto number = take_number(rest);
     if (!number || *number != kernel.loops.size() || !take(rest, ": "))
       return bad(line);
-    if (!rest.starts_with("step")) {
+    if (take(rest, "to args[")) {
+      const auto field = take_number(rest);
+      if (!field || !take(rest, "], "))
+        return bad(line);
+      loop.limit = *field == offsetof(formats::KernelArgs, groups)   ? LoopLimit::kGroups
+                   : *field == offsetof(formats::KernelArgs, tokens) ? LoopLimit::kTokens
+                                                                     : LoopLimit::kOther;
+    } else if (!rest.starts_with("step")) {
       const auto times = take_number(rest);
       if (!times || !take(rest, " times, "))
         return bad(line);
+      loop.limit = LoopLimit::kIterations;
       loop.iterations = *times;
     }
     const auto step = take(rest, "step ") ? take_number(rest) : std::nullopt;

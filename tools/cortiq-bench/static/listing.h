@@ -15,11 +15,20 @@
 
 namespace cortiq::bench {
 
+/// What says how often a loop runs.
+enum class LoopLimit {
+  kIterations, ///< it is known
+  kGroups,     ///< row groups of a call
+  kTokens,     ///< tokens of a call
+  kOther,      ///< what the code computes
+};
+
 struct ListedLoop {
   size_t begin = 0, end = 0; ///< instructions of the body, the branch back included
-  uint64_t iterations = 0;   ///< 0: only known when the kernel runs
-  uint64_t step = 0;         ///< what an iteration adds to the counter
-  int parent = -1;           ///< number of the loop around it, or -1
+  LoopLimit limit = LoopLimit::kOther;
+  uint64_t iterations = 0; ///< where they are known
+  uint64_t step = 0;       ///< what an iteration adds to the counter
+  int parent = -1;         ///< number of the loop around it, or -1
 };
 
 /// One kernel. Its name says what it computes (docs/kernel-names.md).

@@ -88,6 +88,14 @@ std::vector<McaProcessor> processors_of(std::string_view set) {
   return out;
 }
 
+Status check_processor(const McaProcessor& processor, std::string_view set) {
+  for (const McaProcessor& other : processors_of(set))
+    if (other.triple != processor.triple)
+      return invalid("--cpu " + std::string(processor.name) + " is not of the machine that " + std::string(set) +
+                     " is code for");
+  return {};
+}
+
 StatusOr<McaProcessor> find_processor(std::string_view name) {
   std::string names;
   for (const Row& row : kProcessors) {

@@ -22,6 +22,9 @@ struct McaProcessor {
 /// The processors that code of an instruction set is meant for; `set` is the last word of a kernel's name.
 std::vector<McaProcessor> processors_of(std::string_view set);
 
+/// Fails where a processor's machine is another than that of an instruction set's code.
+Status check_processor(const McaProcessor& processor, std::string_view set);
+
 /// One of all processors by its name; fails with their names when there is none.
 StatusOr<McaProcessor> find_processor(std::string_view name);
 
