@@ -7,6 +7,7 @@
 
 #include "formats/checked_math.h"
 #include "runtime/batch/page_cache.h"
+#include "runtime/batch/session_batch.h"
 #include "runtime/cpu/limits.h"
 #include "runtime/executor/executor.h"
 #include "runtime/loader/load.h"
@@ -132,6 +133,7 @@ public:
   uint64_t position(Sequence sequence) const override { return open_[sequence].tokens.size(); }
   bool compatible(Sequence a, Sequence b) const override { return open_[a].overlay == open_[b].overlay; }
 
+  bool shares_beginnings() const override { return program_.states.empty(); }
   uint64_t known(const formats::OverlaySelection& selection, std::span<const uint32_t> prompt) const override {
     for (size_t i = 0; i < selections_.size(); ++i)
       if (selections_[i] == selection && prompt.size() > 1)
@@ -486,6 +488,8 @@ private:
 
 StatusOr<std::unique_ptr<BatchEngine>> BatchEngine::create(std::shared_ptr<const Model> model,
                                                            const BatchOptions& options) {
+  if (options.gpu)
+    return make_session_batch(std::move(model), options);
   auto batch = std::make_unique<ArtifactBatch>(std::move(model), options);
   CORTIQ_RETURN_IF_ERROR(batch->reserve(options));
   return std::unique_ptr<BatchEngine>(std::move(batch));

@@ -27,6 +27,9 @@ struct BatchOptions {
   uint64_t cache_bytes = 0;
   bool profile = false; ///< keep times for profile()
   Placement placement = {};
+  /// Runs what it can; its sequences are computed one after the other. Null = the CPU runs all.
+  std::shared_ptr<const GpuModel> gpu = nullptr;
+  bool cpu_fallback = false; ///< see SessionOptions
 };
 
 /// What the cache of all sequences holds. Pages are of kPositionBlock positions of all layers.
@@ -76,6 +79,8 @@ public:
   virtual uint64_t position(Sequence sequence) const = 0;
   /// Whether two sequences can be in one step: their selections are equal.
   virtual bool compatible(Sequence a, Sequence b) const = 0;
+  /// Whether beginnings are shared: a model with recurrent states has none to share.
+  virtual bool shares_beginnings() const = 0;
   /// Tokens of `prompt` that open() would find now.
   virtual uint64_t known(const formats::OverlaySelection& selection, std::span<const uint32_t> prompt) const = 0;
 

@@ -15,4 +15,8 @@ namespace cortiq::runtime {
 sampling::Sampler model_sampler(sampling::SamplingOptions options, const Engine& engine, uint64_t token_count,
                                 std::span<const uint32_t> suppressed);
 
+/// The same for logits of `vocab` ids.
+sampling::Sampler model_sampler(sampling::SamplingOptions options, uint64_t vocab, uint64_t token_count,
+                                std::span<const uint32_t> suppressed);
+
 } // namespace cortiq::runtime

@@ -25,7 +25,7 @@ ParseOutcome refuse(const std::string& sentence) {
 }
 
 struct RawOptions {
-  std::string key_file, kv, memory, max_body = "8M", log = "text", fallback;
+  std::string key_file, kv, memory, cache, max_body = "8M", log = "text", fallback;
   uint64_t timeout = 600, drain = 30;
 };
 
@@ -68,7 +68,7 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
       ->group(net);
 
   const char* work = "Work";
-  app.add_option("--sessions", o.scheduler.sessions, "conversations at a time; they share the threads")
+  app.add_option("--sessions", o.scheduler.sessions, "conversations at a time; they are computed as one batch")
       ->capture_default_str()
       ->check(whole_number(1, 1024))
       ->group(work);
@@ -76,13 +76,20 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
       ->capture_default_str()
       ->check(whole_number(0, 1 << 20))
       ->group(work);
-  app.add_option("-t,--threads", o.scheduler.threads, "threads of all sessions together; 0: what this machine allows")
+  app.add_option("-t,--threads", o.scheduler.threads, "threads; 0: what this machine allows")
       ->capture_default_str()
       ->check(whole_number(0, 1024))
       ->group(work);
-  app.add_option("--max-context", o.scheduler.max_context, "tokens a session; 0: what the artifact was compiled for")
+  app.add_option("--max-context", o.scheduler.max_context,
+                 "tokens a conversation; 0: what the artifact was compiled for")
       ->capture_default_str()
       ->check(whole_number(0))
+      ->group(work);
+  app.add_option(
+         "--cache", raw.cache,
+         "bytes for the keys and values of all conversations, and of ended ones (2G); else room for all, but no "
+         "more than a quarter of the machine's memory")
+      ->check(memory_size())
       ->group(work);
   app.add_option("--kv", raw.kv, "cache type: f32, f16 or q8")->check(CLI::IsMember({"f32", "f16", "q8"}))->group(work);
   app.add_option("--memory", raw.memory,
@@ -143,6 +150,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
   if (out.http.host.empty()) // the library would take it for every address there is
     return refuse("--host names no address");
   out.memory = runtime::cli::parse_memory_size(raw.memory).value_or(0);
+  out.scheduler.cache_bytes = runtime::cli::parse_memory_size(raw.cache).value_or(0);
   out.http.max_body = runtime::cli::parse_memory_size(raw.max_body).value_or(0);
   out.http.timeout = std::chrono::seconds(raw.timeout);
   out.http.drain = std::chrono::seconds(raw.drain);

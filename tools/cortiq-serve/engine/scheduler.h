@@ -1,29 +1,29 @@
 #pragma once
 
-// Sessions of one model and the requests that wait for them.
+// Requests, those that wait and those that are answered.
 
-#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "formats/status.h"
-#include "runtime/session/session.h"
+#include "runtime/executor/kv_type.h"
 #include "runtime/text/text_section.h"
+#include "tools/cortiq-serve/engine/batch_loop.h"
 #include "tools/cortiq-serve/engine/fair_queue.h"
 
 namespace cortiq::serve {
 
 struct SchedulerOptions {
-  uint64_t sessions = 1;    ///< conversations at a time
-  unsigned threads = 0;     ///< of all sessions together; 0: what affinity, control group and cores allow
-  uint64_t max_context = 0; ///< tokens a session; 0: what the artifact was compiled for
+  uint64_t sessions = 16;   ///< conversations at a time
+  unsigned threads = 0;     ///< 0: what affinity, control group and cores allow
+  uint64_t max_context = 0; ///< tokens a conversation; 0: what the artifact was compiled for
   uint64_t queue = 64;      ///< requests that may wait
+  uint64_t cache_bytes = 0; ///< see runtime::BatchOptions
   std::optional<runtime::KvType> kv;
   std::shared_ptr<const runtime::GpuModel> gpu; ///< null: the CPU runs all
   bool cpu_fallback = false;                    ///< sessions go on there when the GPU fails
@@ -37,10 +37,12 @@ struct SchedulerState {
   double first_token_seconds = 0; ///< sum over the finished, from their arrival
   bool gpu_lost = false;          ///< the GPU failed for good
   bool serving = true;            ///< false: sessions need the GPU that was lost
+  BatchCounts batch;
+  runtime::BatchCacheState cache;
 };
 
-/// Gives waiting requests to free sessions: to the one that holds the longest beginning of the prompt already. A
-/// request's tokens are those of a session alone. Thread-safe.
+/// Computes the answers to all requests together, as many as there are sessions for; others wait, and clients take
+/// turns. A request's tokens are those of a session alone. Thread-safe.
 class Scheduler {
 public:
   static StatusOr<std::unique_ptr<Scheduler>> create(std::shared_ptr<const runtime::Model> model,
@@ -60,32 +62,27 @@ public:
   bool draining() const;
 
   SchedulerState state() const;
-  uint64_t max_context() const { return max_context_; }
+  uint64_t max_context() const { return loop_.engine().max_context(); }
 
 private:
-  struct Worker;
+  Scheduler(uint64_t token_count, std::shared_ptr<const runtime::text::TextModel> text,
+            std::unique_ptr<runtime::BatchEngine> engine, const SchedulerOptions& options);
+  void work();
+  void drop_cancelled();
+  void settle(std::vector<BatchLoop::Ended>& ended);
 
-  Scheduler(std::shared_ptr<const runtime::Model> model, std::shared_ptr<const runtime::text::TextModel> text,
-            uint64_t queue);
-  void work(Worker& worker);
-  void assign();
-  Finish run(Worker& worker, Job& job);
-  Finish generate(Worker& worker, Job& job);
-  void count(const Finish& finish);
-
-  const std::shared_ptr<const runtime::Model> model_;
-  const std::shared_ptr<const runtime::text::TextModel> text_;
   const uint64_t queue_limit_;
-  uint64_t max_context_ = 0;
-  std::shared_ptr<const runtime::GpuModel> gpu_;
-  bool cpu_fallback_ = false;
+  const std::shared_ptr<const runtime::GpuModel> gpu_;
+  const bool cpu_fallback_;
+  BatchLoop loop_; ///< the worker's
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   FairQueue queue_;
+  std::vector<std::shared_ptr<Job>> running_; ///< what the loop has
   bool draining_ = false, ending_ = false;
   SchedulerState state_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::thread worker_;
 };
 
 } // namespace cortiq::serve
