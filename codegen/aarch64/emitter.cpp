@@ -68,6 +68,9 @@ private:
   //--- frame ----------------------------------------------------------------------------------------------------------
   void lay_out_frame() {
     slots_.assign(function_.vregs.size(), -1);
+    // At the bottom, where every instruction reaches it.
+    if (std::any_of(function_.code.begin(), function_.code.end(), needs_room))
+      frame_bytes_ = kRoomBytes;
     for (RegClass reg_class : {RegClass::kVector, RegClass::kScalar})
       for (VReg reg = 0; reg < function_.vregs.size(); ++reg) {
         const VRegInfo& info = function_.vregs[reg];
@@ -88,6 +91,11 @@ private:
       saved_scalars_.push_back(static_cast<int>(kLinkRegister));
     if (saved_vectors_.size() % 2)
       saved_vectors_.push_back(0);
+  }
+
+  static bool needs_room(const Instruction& instruction) {
+    static const OperandRules* const gather = named_row("gather");
+    return instruction.rules == gather;
   }
 
   bool uses(RegClass reg_class, int number) const {
@@ -211,7 +219,8 @@ private:
                      .result = number(instruction.def),
                      .uses = {number(instruction.uses[0]), number(instruction.uses[1]), number(instruction.uses[2])},
                      .mem = instruction.mem.present() ? address(instruction.mem) : Mem(),
-                     .imm = instruction.imm};
+                     .imm = instruction.imm,
+                     .room = ptr(a64::sp)};
     if (row.tied >= 0 && e.uses[row.tied] != e.result) {
       if (function_.vregs[instruction.def].reg_class == RegClass::kScalar)
         note(a_.mov(e.gd(), e.g(row.tied)));

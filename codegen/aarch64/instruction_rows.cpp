@@ -29,14 +29,24 @@ uint32_t lane(const Encoding& e) {
 }
 
 /// Lane by lane: base + index * scale, then a load into the lane. `mem` holds the base, operand 0 the indices, imm the
-/// scale's logarithm.
+/// scale's logarithm. The indices come by way of the stack, two with a load: a lane by itself takes as many
+/// instructions, and units that vectors need.
 Emitted emit_gather(const Encoding& e) {
-  const a64::Gp base = a64::x(e.mem.baseId()), index = a64::x(kScratchRegister);
-  Emitted error = asmjit::kErrorOk;
-  for (uint32_t i = 0; i < 4; ++i) {
-    error |= e.a.smov(index, e.v(0).s(i));
-    error |= e.a.add(index, base, index, asmjit::arm::lsl(static_cast<uint32_t>(e.imm)));
-    error |= i == 0 ? e.a.ldr(e.d().s(), asmjit::arm::ptr(index)) : e.a.ld1(e.d().s(i), asmjit::arm::ptr(index));
+  const a64::Gp base = a64::x(e.mem.baseId()), at[2] = {a64::x(kScratchRegister), a64::x(kSecondScratchRegister)};
+  const auto scale = asmjit::arm::lsl(static_cast<uint32_t>(e.imm));
+  Emitted error = e.a.str(e.v(0).q(), e.room);
+  for (uint32_t i = 0; i < 4; i += 2) {
+    error |= e.a.ldpsw(at[0], at[1], e.room.cloneAdjusted(4 * i));
+    for (uint32_t lane : {i, i + 1}) {
+      constexpr int64_t kWordScale = 2; // that loads have for words
+      if (lane == 0 && (e.imm == 0 || e.imm == kWordScale)) {
+        error |= e.a.ldr(e.d().s(), asmjit::arm::ptr(base, at[0], scale));
+        continue;
+      }
+      error |= e.a.add(at[lane % 2], base, at[lane % 2], scale);
+      error |= lane == 0 ? e.a.ldr(e.d().s(), asmjit::arm::ptr(at[0]))
+                         : e.a.ld1(e.d().s(lane), asmjit::arm::ptr(at[lane % 2]));
+    }
   }
   return error;
 }
@@ -122,6 +132,7 @@ const Row kNamedRows[] = {
     {{"fadd", 0, false, -1, false}, [](const Encoding& e) { return e.a.fadd(e.d().s4(), e.v(0).s4(), e.v(1).s4()); }},
     {{"is_greater", 0, false, -1, false}, [](const Encoding& e) { return e.a.fcmgt(e.d().s4(), e.v(0).s4(), e.v(1).s4()); }},
     {{"scvtf", 0, false, -1, false}, [](const Encoding& e) { return e.a.scvtf(e.d().s4(), e.v(0).s4()); }},
+    {{"scvtf_fixed", 0, false, -1, false}, [](const Encoding& e) { return e.a.scvtf(e.d().s4(), e.v(0).s4(), e.imm); }}, // imm bits behind the point
     {{"fcvtns", 0, false, -1, false}, [](const Encoding& e) { return e.a.fcvtns(e.d().s4(), e.v(0).s4()); }},
     {{"fcvtl", 0, false, -1, false}, [](const Encoding& e) { return e.a.fcvtl(e.d().s4(), e.v(0).h4()); }},
     {{"shll", 0, false, -1, false}, [](const Encoding& e) { return e.a.shll(e.d().s4(), e.v(0).h4(), 16); }},
@@ -150,7 +161,7 @@ const Row kNamedRows[] = {
     {{"extract_s", 0, false, -1, false}, [](const Encoding& e) { return e.a.st1(e.v(0).s(lane(e)), e.mem); }},
     {{"extract_h", 0, false, -1, false}, [](const Encoding& e) { return e.a.st1(e.v(0).h(lane(e)), e.mem); }},
     {{"extract_b", 0, false, -1, false}, [](const Encoding& e) { return e.a.st1(e.v(0).b(lane(e)), e.mem); }},
-    {{"gather", 0, false, -1, true}, emit_gather},
+    {{"gather", 0, false, -1, false}, emit_gather},
     {{"splat_byte", 0, false, -1, false}, [](const Encoding& e) { return e.a.movi(e.d().b16(), static_cast<uint8_t>(e.imm)); }},
     // scalars
     {{"entry", 0, false, -1, false}, [](const Encoding& e) { return e.result == 0 ? Emitted(asmjit::kErrorOk) : e.a.mov(e.gd(), a64::x0); }},

@@ -18,12 +18,16 @@ struct Encoding {
   int uses[kMaxOperands]; ///< register numbers, -1 for what isn't there
   a64::Mem mem;
   int64_t imm;
+  a64::Mem room; ///< kRoomBytes of the frame, for gathers only
 
   a64::Vec d() const { return a64::v(static_cast<uint32_t>(result)); }
   a64::Vec v(int use) const { return a64::v(static_cast<uint32_t>(uses[use])); }
   a64::Gp gd() const { return a64::x(static_cast<uint32_t>(result)); }
   a64::Gp g(int use) const { return a64::x(static_cast<uint32_t>(uses[use])); }
 };
+
+/// A vector of the frame that an instruction may use while it runs.
+inline constexpr uint32_t kRoomBytes = 16;
 
 using Emitted = asmjit::Error;
 

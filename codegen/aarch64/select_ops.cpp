@@ -320,9 +320,38 @@ struct OpSelectors {
     return s.add_named("select", {fits, s.add_named("fcvtns", {value}), s.splat_constant(0x80000000, 4)});
   }
 
+  /// A field that is shifted down, masked and converted is converted where it stands, as a number with as many bits
+  /// behind the point: one shift less, and the same value.
+  static bool convert_field(Selector& s, vec::ConvertOp convert) {
+    for (unsigned operand : {0u, 1u}) {
+      auto masked = strip_bitcasts(convert.getValue()).getDefiningOp<vec::AndOp>();
+      if (!masked)
+        return false;
+      auto shift = strip_bitcasts(masked.getOperand(operand)).getDefiningOp<vec::ShrUOp>();
+      const auto mask = s.constant_bytes(masked.getOperand(1 - operand));
+      if (!shift || !mask || lane_name(shift) != "i32" || shift.getAmount() == 0)
+        continue;
+      uint32_t field = 0;
+      std::memcpy(&field, mask->data(), sizeof(field));
+      const bool same = llvm::all_of(llvm::enumerate(*mask),
+                                     [&](auto byte) { return byte.value() == (*mask)[byte.index() % sizeof(field)]; });
+      // Neither the sign nor rounding may come into it.
+      constexpr unsigned kSignificant = 24;
+      if (!same || field == 0 || field >> kSignificant || llvm::Log2_32(field) + shift.getAmount() > 30)
+        continue;
+      const VReg in_place =
+          s.add_named("and", {s.reg(shift.getValue()), s.splat_constant(uint64_t{field} << shift.getAmount(), 4)});
+      s.regs_[convert] = s.add_named("scvtf_fixed", {in_place}, static_cast<int64_t>(shift.getAmount()));
+      return true;
+    }
+    return false;
+  }
+
   static Status convert(Selector& s, mlir::Operation* op) {
     auto convert = llvm::cast<vec::ConvertOp>(op);
     const std::string_view from = lane_name(convert.getValue()), to = lane_name(convert);
+    if (from == "i32" && convert_field(s, convert))
+      return {};
     const VReg value = s.reg(convert.getValue());
     const bool is_unsigned = convert.getIsUnsigned();
     VReg& result = s.regs_[convert];

@@ -265,7 +265,7 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
   if (block.empty() || !block.back().hasTrait<mlir::OpTrait::IsTerminator>())
     mlir::OpBuilder::atBlockEnd(&block).create<vec::ReturnOp>(loc);
   builder.setInsertionPoint(block.getTerminator());
-  Emit emit(builder, loc, &block, unit.lanes, unit.byte_tables);
+  Emit emit(builder, loc, &block, unit.lanes, unit.byte_tables, unit.signed_dot4);
   const Frame frame = make_frame(emit, kernel->getArgs(), spec);
   if (spec.layout == formats::LayoutId::kVerbatim)
     find_verbatim(spec.codec)->build(frame, kernel->getArgs());

@@ -4,8 +4,9 @@ namespace cortiq::codegen {
 
 using namespace mlir;
 
-Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes, bool byte_tables)
-    : b_(builder), loc_(loc), constants_(constants), lanes_(lanes), byte_tables_(byte_tables) {}
+Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes, bool byte_tables, bool signed_levels)
+    : b_(builder), loc_(loc), constants_(constants), lanes_(lanes), byte_tables_(byte_tables),
+      signed_levels_(signed_levels) {}
 
 Value Emit::constant(DenseElementsAttr value) {
   Value& cached = constant_cache_[value.getAsOpaquePointer()];

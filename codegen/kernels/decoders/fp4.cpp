@@ -1,5 +1,6 @@
 // Decoders of the four-bit floats. A byte shuffle turns codes into twice the e2m1 values, moved up by 16 so that they
-// are unsigned (a zero point costs a span what a sign costs each step); half of the block scale goes with them.
+// are unsigned where products need it (a zero point costs a span what a sign costs each step); half of the block scale
+// goes with them.
 //   mxfp4        scale 2^(k - 127), k = 0 the subnormal 2^-127; 255 is NaN, and infinite here: both spoil the row alike
 //   mxfp4_ggml   the same for every k, 255 included
 //   nvfp4        an unsigned e4m3 scale for 16 weights, bit 7 ignored, 0x7f (but not 0xff) is 0
@@ -10,22 +11,32 @@
 namespace cortiq::codegen {
 namespace {
 
-constexpr unsigned kZeroPoint = 16, kLargest = 28;
-const std::vector<int8_t> kMovedE2m1 = {16, 17, 18, 19, 20, 22, 24, 28, 16, 15, 14, 13, 12, 10, 8, 4};
+constexpr unsigned kZeroPoint = 16, kLargest = 12;
+
+std::vector<int8_t> e2m1(const Emit& e) {
+  std::vector<int8_t> levels = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  for (int8_t& level : levels)
+    level += e.signed_levels() ? 0 : kZeroPoint;
+  return levels;
+}
+
+/// Geometry of levels by e2m1().
+Geometry e2m1_geometry(const Emit& e) {
+  Geometry g;
+  g.is_signed = e.signed_levels();
+  g.zero_point = g.is_signed ? 0 : kZeroPoint;
+  g.umax = kLargest + g.zero_point;
+  return g;
+}
 
 class Mxfp4Decoder final : public NibbleHalves {
 public:
   Mxfp4Decoder(Emit& e, const KernelSpec& spec, formats::R16Format format)
       : NibbleHalves(e, spec, std::move(format)), ggml_(spec.codec == formats::CodecId::kMXFP4_GGML) {}
 
-  Geometry geometry() const override {
-    Geometry g;
-    g.umax = kLargest;
-    g.zero_point = kZeroPoint;
-    return g;
-  }
+  Geometry geometry() const override { return e2m1_geometry(e_); }
   Value levels(const Record& r, unsigned v, unsigned step) override {
-    return e_.lookup16(e_.table16(kMovedE2m1), nibbles(r, v, step));
+    return e_.lookup16(e_.table16(e2m1(e_)), nibbles(r, v, step));
   }
   Value scale(const Record& r, unsigned v, unsigned) override {
     Value k = e_.widen_unsigned(e_.load(e_.narrow(e_.i8_type()), unit(r.at, format_.field("e"), 0, v)));
@@ -50,11 +61,9 @@ public:
   using Decoder::Decoder;
 
   Geometry geometry() const override {
-    Geometry g;
+    Geometry g = e2m1_geometry(e_);
     g.block = 64;
     g.span = 16;
-    g.umax = kLargest;
-    g.zero_point = kZeroPoint;
     return g;
   }
   Value levels(const Record& r, unsigned v, unsigned step) override {
@@ -62,7 +71,7 @@ public:
     Value bytes = load_bytes(r.at, format_.field("qs"), 2 * sub + part % 2, v);
     if (part >= 2)
       bytes = e_.bitcast(e_.shr_u(e_.bitcast(bytes, e_.i16()), 4), e_.i8());
-    return e_.lookup16(e_.table16(kMovedE2m1), e_.bit_and(bytes, e_.splat_i8(0x0f)));
+    return e_.lookup16(e_.table16(e2m1(e_)), e_.bit_and(bytes, e_.splat_i8(0x0f)));
   }
   Value scale(const Record& r, unsigned v, unsigned span) override {
     Value word = load_words(r.at, format_.field("d"), 0, v);
