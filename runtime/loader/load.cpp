@@ -454,6 +454,7 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   out.max_batch = resolver.max_batch;
   out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch + tile_slack(resolver);
   number_calls(out);
+  artifact.hidden = find_hidden_rows(program, resolver, out);
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/executor/program.h"
 #include "runtime/experts/expert_store.h"
 #include "runtime/experts/memory_budget.h"
+#include "runtime/loader/hidden_rows.h"
 #include "runtime/loader/mapped_artifact.h"
 #include "runtime/loader/resolver.h"
 #include "runtime/loader/targets.h"
@@ -47,6 +48,7 @@ struct LoadedArtifact {
   TargetChoice taken = {};                      ///< the one of them that was loaded
   const artifact::Program* program_table = nullptr;
   ResolvedProgram program = {};
+  HiddenRows hidden = {};
   // With a budget: who holds which part of it, and the experts that are in memory (null: the model has none).
   std::unique_ptr<ExpertStore> experts = nullptr;
   std::unique_ptr<MemoryBudget> memory = nullptr;

@@ -174,6 +174,38 @@ public:
     return means;
   }
 
+  StatusOr<std::vector<float>> embed(std::span<const uint32_t> tokens, Pooling pooling) override {
+    const HiddenRows& hidden = model_->artifact().hidden;
+    if (!hidden.slot.present || on_gpu_)
+      return unsupported(
+          on_gpu_ ? "a session on a GPU gives no embeddings"
+                  : "this model's program does not show its last hidden state, of which embeddings are made");
+    reset();
+    CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
+    CORTIQ_RETURN_IF_ERROR(catch_up());
+    recurrent_.begin(position_, tokens.size());
+    std::vector<double> sum(hidden.slot.elements);
+    Status status;
+    end_stage_ = hidden.end_stage;
+    for (uint64_t done = 0; done < tokens.size() && status.ok();) {
+      const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
+      const bool last = done + count == tokens.size();
+      const uint64_t rows = pooling == Pooling::kMean ? count : last ? 1 : 0;
+      status = step(tokens.subspan(done, count), count, count - rows, rows);
+      for (uint64_t t = count - rows; t < count && status.ok(); ++t)
+        add_hidden_row(hidden, arena_.data(), t, sum);
+      done += count;
+    }
+    end_stage_ = UINT32_MAX;
+    recurrent_.lose();
+    reset();
+    CORTIQ_RETURN_IF_ERROR(status);
+    std::vector<float> out;
+    for (const double value : sum)
+      out.push_back(static_cast<float>(value / (pooling == Pooling::kMean ? static_cast<double>(tokens.size()) : 1)));
+    return out;
+  }
+
   Profile profile() const override {
     Profile out = make_profile(executor_.profiler(), threads());
     if (gpu_)
@@ -374,6 +406,7 @@ private:
     recurrent_.write(position_ + count);
     StepContext context = make_context(tokens.data(), position_, count);
     context.taps = taps_;
+    context.end_stage = end_stage_;
     context.stream = keep_drafts_;
     if (keep_states_)
       context.kept_states = recurrent_.kept_states();
@@ -469,7 +502,8 @@ private:
   std::shared_ptr<const OverlayState> wanted_overlay_; // guarded by the mutex
   std::shared_ptr<const OverlayState> overlay_, probe_overlay_;
   double* const* taps_ = nullptr;
-  std::vector<float> collected_; // logits of several positions, side by side
+  uint32_t end_stage_ = UINT32_MAX; ///< before which steps end
+  std::vector<float> collected_;    // logits of several positions, side by side
   Executor executor_;
   Placement placement_;
   std::unique_ptr<GpuSession> gpu_; ///< null: the CPU runs everything

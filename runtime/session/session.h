@@ -14,6 +14,7 @@
 #include "runtime/engine.h"
 #include "runtime/executor/kv_type.h"
 #include "runtime/memory/placement.h"
+#include "runtime/session/pooling.h"
 #include "runtime/session/profile.h"
 #include "runtime/session/session_state.h"
 
@@ -105,6 +106,11 @@ public:
   /// forward() of `tokens`, of which only the id of the last one's largest logit is wanted: a GPU chooses it and sends
   /// no logits.
   virtual StatusOr<uint32_t> largest(std::span<const uint32_t> tokens) = 0;
+
+  /// One vector for `tokens`, from an empty state, under the selection in force: of the last hidden states, normed as
+  /// the head reads them (in the fast arm rounded to 8 bits), their mean or the last one. The state is empty
+  /// afterwards. Fails for a program without such states, and on a GPU, which keeps them.
+  virtual StatusOr<std::vector<float>> embed(std::span<const uint32_t> tokens, Pooling pooling) = 0;
 
   /// The selection under which the latest step ran.
   virtual formats::OverlaySelection latest_overlay() const = 0;

@@ -24,10 +24,10 @@ CLOSE = 1e-4  # of a log-probability: the server's numbers and --logits are the 
 class Server:
     """One running cortiq-serve."""
 
-    def __init__(self, args, artifact, *flags, key=None):
+    def __init__(self, args, artifact, *flags, key=None, port=0):
         env = dict(os.environ, **({"CORTIQ_API_KEY": key} if key else {}))
         self.log = open(artifact + ".log", "a+")
-        self.process = subprocess.Popen([os.path.join(args.bin, "cortiq-serve"), artifact, "--port", "0", "--model-id", "tiny", *flags],
+        self.process = subprocess.Popen([os.path.join(args.bin, "cortiq-serve"), artifact, "--port", str(port), "--model-id", "tiny", *flags],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True, env=env)
         line = self.process.stdout.readline()
         self.port = int(line.rsplit(":", 1)[1]) if ":" in line else 0
@@ -131,21 +131,21 @@ def check_shapes(tally, server):
     refused(tally, "images are refused", server.chat([{"type": "image_url", "image_url": {"url": "x"}}]), 400, "messages[0]", "text only")
     refused(tally, "messages [] is refused", server.call("POST", "/v1/chat/completions", {"messages": []}), 400, "messages")
     refused(tally, "a missing content is refused", server.call("POST", "/v1/chat/completions", {"messages": [{"role": "user"}]}), 400, "content")
-    for name, value in (("stop", [""]), ("stop", 3), ("temperature", 9), ("temperature", "hot"), ("top_p", -1), ("n", 2), ("max_tokens", -1), ("max_tokens", 1.5),
+    for name, value in (("stop", [""]), ("stop", 3), ("temperature", 9), ("temperature", "hot"), ("top_p", -1), ("n", 0), ("n", 1000), ("max_tokens", -1), ("max_tokens", 1.5),
                         ("logit_bias", {"x": 1}), ("logit_bias", {"999999999": 1}), ("seed", "x"), ("top_logprobs", 3), ("stream", "yes"),
-                        ("response_format", {"type": "json_object"}), ("response_format", 3), ("tools", 3), ("stream_options", 1)):
+                        ("response_format", {"type": "xml"}), ("response_format", 3), ("tools", 3), ("stream_options", 1)):
         refused(tally, f"{name} {value!r} is refused", server.chat("hi", **{name: value}), 400, name)
     refused(tally, "another model is not found", server.chat("hi", model="gpt"), 404, "gpt", "tiny")
     refused(tally, "what is no JSON is refused", server.call("POST", "/v1/completions", "{"), 400, "JSON")
     refused(tally, "so is a deep nest", server.call("POST", "/v1/completions", "[" * 200000), 400, "levels")
     refused(tally, "an id beyond the vocabulary is refused", server.call("POST", "/v1/completions", {"prompt": [10**9]}), 400, "prompt")
-    refused(tally, "two prompts are refused", server.call("POST", "/v1/completions", {"prompt": ["a", "b"]}), 400, "prompt")
+    refused(tally, "a thousand prompts are refused", server.call("POST", "/v1/completions", {"prompt": ["a"] * 1000}), 400, "prompt")
+    refused(tally, "tools that the template does not show are refused", server.chat("hi", tools=[{"type": "function", "function": {"name": "f"}}]), 400, "template")
     refused(tally, "a prompt beyond the context is refused", server.call("POST", "/v1/completions", {"prompt": "word " * 20000}), 400, "context")
     for kind in ("application/x-www-form-urlencoded", "text/plain"):
         answer = server.call("POST", "/v1/completions", {"prompt": "a", "max_tokens": 1, "user": "x" * 100000}, headers={"Content-Type": kind})
         says(tally, f"long JSON is taken as {kind}", answer[0], 200)
     refused(tally, "another path is not there, and what is there is said", server.call("GET", "/v2"), 404, "GET /v2", "POST /v1/chat/completions")
-    refused(tally, "embeddings are not there", server.call("POST", "/v1/embeddings", {"input": "x"}), 404, "POST /v1/embeddings")
     refused(tally, "nor is a chat by GET", server.call("GET", "/v1/chat/completions"), 404, "GET /v1/chat/completions")
     status, headers, page = server.call("GET", "/")
     tally.check("there is a page", "" if status == 200 and b"<title>cortiq</title>" in page and "Content-Security-Policy" in headers else str(status))

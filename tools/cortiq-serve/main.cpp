@@ -1,6 +1,7 @@
 // cortiq-serve: a compiled model behind the OpenAI interface. Exit codes: 0 told to end, 2 bad input or command line, 1
 // a bug of ours.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
@@ -45,6 +46,12 @@ cortiq::StatusOr<ServedModel> load(const ServeOptions& options) {
            : !out.model->info().name.empty() ? out.model->info().name
                                              : std::filesystem::path(options.file).stem().string();
   out.created = static_cast<int64_t>(std::time(nullptr));
+  const cortiq::runtime::text::Tokenizer& tokenizer = out.text->tokenizer;
+  for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id)
+    out.longest_token = std::max<uint64_t>(out.longest_token, tokenizer.token_text(id).value_or("").size());
+  const uint64_t vocab = out.model->info().vocab, entries = out.model->info().token_count;
+  out.constraints = std::make_shared<Constraints>(
+      tokenizer, static_cast<uint32_t>(entries == 0 ? vocab : std::min(vocab, entries)), out.text->config.eos_ids);
   return out;
 }
 
@@ -62,7 +69,13 @@ Status serve(const ServeOptions& options) {
                           cortiq::runtime::cli::choose_gpu(*model.model, {options.device, how.cpu_fallback}, note));
   CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::create(model.model, model.text, how));
   model.max_context = scheduler->max_context();
-  HttpServer server(model, *scheduler, options.http);
+  model.most_choices = options.scheduler.sessions + options.scheduler.queue;
+  cortiq::runtime::SessionOptions open;
+  open.threads = options.scheduler.threads;
+  open.max_context = options.scheduler.max_context;
+  open.kv = options.scheduler.kv;
+  Embedder embedder(model.model, open, options.scheduler.queue);
+  HttpServer server(model, *scheduler, embedder, options.http);
   CORTIQ_ASSIGN_OR_RETURN(const int port, server.bind());
   std::printf("cortiq-serve: %s at http://%s:%d\n", cortiq::formats::quote(model.id).c_str(), options.http.host.c_str(),
               port);

@@ -294,5 +294,33 @@ TEST(VariableSize, WeightsThatContradictThemselvesAreRefusedAtLoad) {
   }
 }
 
+TEST_F(SessionTest, EmbedsAsTheHeadReads) {
+  const auto tokens = some_tokens(40); // three batches
+  const std::vector<double> rows = TinyModel().hidden_reference(tokens);
+  auto session = this->session(2);
+  ASSERT_TRUE(session->forward(std::span(tokens).first(5), false).ok());
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kLast}) {
+    const auto vector = session->embed(tokens, pooling);
+    ASSERT_TRUE(vector.ok()) << vector.status().message();
+    ASSERT_EQ(vector->size(), TinyModel::kHidden);
+    for (size_t i = 0; i < TinyModel::kHidden; ++i) {
+      double want = rows[(tokens.size() - 1) * TinyModel::kHidden + i];
+      if (pooling == Pooling::kMean) {
+        want = 0;
+        for (size_t t = 0; t < tokens.size(); ++t)
+          want += rows[t * TinyModel::kHidden + i] / static_cast<double>(tokens.size());
+      }
+      EXPECT_NEAR((*vector)[i], want, kF32Error * 10) << i;
+    }
+    EXPECT_EQ(session->position(), 0u);
+  }
+  const auto logits = session->forward(tokens, false);
+  ASSERT_TRUE(logits.ok());
+  const std::vector<double> want = TinyModel().reference(tokens);
+  EXPECT_NEAR((*logits)[3], want[(tokens.size() - 1) * TinyModel::kVocab + 3], kF32Error * TinyModel::kLogitCap);
+  EXPECT_FALSE(session->embed({}, Pooling::kMean).ok());
+  EXPECT_FALSE(session->embed(some_tokens(TinyModel::kMaxContext + 1), Pooling::kMean).ok());
+}
+
 } // namespace
 } // namespace cortiq::runtime

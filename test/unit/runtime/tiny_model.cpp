@@ -87,7 +87,18 @@ std::vector<double> TinyModel::norm(const std::vector<double>& x, const std::str
 }
 
 std::vector<double> TinyModel::reference(std::span<const uint32_t> tokens) const {
+  const std::vector<double> rows = hidden_reference(tokens);
   std::vector<double> logits;
+  for (size_t t = 0; t < tokens.size(); ++t) {
+    const auto row = rows.begin() + static_cast<std::ptrdiff_t>(t * kHidden);
+    for (const double value : product("embed", kVocab, {row, row + kHidden}))
+      logits.push_back(kLogitCap * std::tanh(value * 0.5 / kLogitCap));
+  }
+  return logits;
+}
+
+std::vector<double> TinyModel::hidden_reference(std::span<const uint32_t> tokens) const {
+  std::vector<double> out;
   std::vector<std::vector<double>> keys[2], values[2];
   for (uint64_t position = 0; position < tokens.size(); ++position) {
     const float* row = weights_.at("embed").data() + tokens[position] * kHidden;
@@ -152,10 +163,10 @@ std::vector<double> TinyModel::reference(std::span<const uint32_t> tokens) const
       for (uint64_t i = 0; i < kHidden; ++i)
         x[i] += down[i];
     }
-    for (const double value : product("embed", kVocab, norm(x, "norm")))
-      logits.push_back(kLogitCap * std::tanh(value * 0.5 / kLogitCap));
+    const std::vector<double> normed = norm(x, "norm");
+    out.insert(out.end(), normed.begin(), normed.end());
   }
-  return logits;
+  return out;
 }
 
 void TinyModel::build(ArtifactBuilder& b) const {

@@ -34,6 +34,8 @@ struct TinyModel {
   Status write(const std::string& path, std::span<const TinyModel> skills = {});
   /// Logits of every position, [tokens x kVocab].
   std::vector<double> reference(std::span<const uint32_t> tokens) const;
+  /// What the head reads at every position, [tokens x kHidden].
+  std::vector<double> hidden_reference(std::span<const uint32_t> tokens) const;
 
   std::vector<std::string> targets; ///< of the artifact, where it is to hold several
 

@@ -1,19 +1,23 @@
 #include "tools/cortiq-serve/http/server.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cinttypes>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <httplib.h>
 #include <sodium.h>
 #include <sys/socket.h>
 #include <thread>
 
 #include "tools/cortiq-serve/http/chat_page.h"
+#include "tools/cortiq-serve/http/connection.h"
+#include "tools/cortiq-serve/http/http_library.h"
 #include "tools/cortiq-serve/http/metrics.h"
-#include "tools/cortiq-serve/http/peer_socket.h"
+#include "tools/cortiq-serve/http/pieces.h"
 #include "tools/cortiq-serve/openai/ask.h"
+#include "tools/cortiq-serve/openai/embeddings.h"
 
 namespace cortiq::serve {
 namespace {
@@ -26,8 +30,11 @@ constexpr auto kLook = 50ms;
 constexpr auto kLastWords = 1s;
 constexpr const char* kAnyPath = R"([\s\S]*)"; // a line break is no `.`
 constexpr const char* kJsonType = "application/json";
-constexpr const char* kOffered = "there are POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET "
-                                 "/metrics, GET /healthz and the page GET /";
+constexpr const char* kTooLarge = "the request is larger than --max-body allows";
+constexpr const char* kTimeIsUp = "the time for this answer is up";
+constexpr const char* kOffered =
+    "there are POST /v1/chat/completions, POST /v1/completions, POST /v1/embeddings, GET /v1/models, GET "
+    "/metrics, GET /healthz and the page GET /";
 
 void answer_error(httplib::Response& response, int status, const char* type, const std::string& message) {
   response.status = status;
@@ -39,65 +46,74 @@ std::string event(const Json& json) {
   return "data: " + dump(json) + "\n\n";
 }
 
-/// The library lets so few connections wait to be accepted that a burst of clients finds some reset.
-class Http : public httplib::Server {
-public:
-  void let_wait(unsigned connections) { ::listen(svr_sock_, static_cast<int>(connections)); }
-};
-
-/// One answer on its way to a client as events. Cancels the job when it goes away before the end: the client has left.
+/// One answer on its way to a client as events. Cancels the jobs when it goes away before the end: the client has left.
 class EventStream {
 public:
-  EventStream(std::shared_ptr<Job> job, Ask ask) : job_(std::move(job)), ask_(std::move(ask)) {}
-  ~EventStream() { job_->cancel(); }
-  EventStream(const EventStream&) = delete;
-  EventStream& operator=(const EventStream&) = delete;
+  EventStream(std::vector<std::shared_ptr<Job>> jobs, Ask ask) : pieces_(std::move(jobs)), ask_(std::move(ask)) {}
 
   /// Called again and again until it ends the stream, or returns false.
   bool write_next(httplib::DataSink& sink) {
     std::string out;
     if (!std::exchange(begun_, true))
-      if (const Json first = ask_.wording->first_chunk(); !first.is_null())
-        out += event(first);
-    std::vector<Piece> pieces;
-    while (out.empty() && !job_->wait(kLook, pieces))
+      for (size_t i = 0; i < pieces_.size(); ++i)
+        add(ask_.wording->begin(i), out);
+    Pieces::News news;
+    while (out.empty() && !pieces_.wait(kLook, news))
       if (!sink.is_writable())
         return false;
-    for (const Piece& piece : pieces)
-      out += event(ask_.wording->chunk(piece));
-    const std::optional<Finish> finish = job_->finished();
-    if (finish)
-      out += end(*finish);
-    if (!sink.write(out.data(), out.size()))
+    for (const auto& [choice, piece] : news.pieces)
+      add(ask_.wording->piece(choice, piece), out);
+    bool failed = false;
+    for (const auto& [choice, finish] : news.finishes)
+      failed = !end(choice, finish, out) || failed;
+    const bool ended = failed || pieces_.ended();
+    if (ended && !failed) {
+      if (ask_.include_usage)
+        out += event(ask_.wording->usage(pieces_.finishes()));
+      out += "data: [DONE]\n\n";
+    }
+    if (!out.empty() && !sink.write(out.data(), out.size()))
       return false;
-    if (finish)
+    if (ended)
       sink.done();
     return true;
   }
 
 private:
-  std::string end(const Finish& finish) const {
-    if (finish.outcome == Outcome::kFailed || finish.outcome == Outcome::kCancelled)
-      return event(
-          {{"error",
-            {{"message", finish.outcome == Outcome::kFailed ? finish.message : "the time for this answer is up"},
-             {"type", "server_error"}}}});
-    std::string out = event(ask_.wording->last_chunk(finish));
-    if (ask_.include_usage)
-      out += event(ask_.wording->usage_chunk(finish));
-    return out + "data: [DONE]\n\n";
+  static void add(const std::vector<Json>& chunks, std::string& out) {
+    for (const Json& chunk : chunks)
+      out += event(chunk);
   }
 
-  std::shared_ptr<Job> job_;
+  /// False: it failed, which ends the stream.
+  bool end(size_t choice, const Finish& finish, std::string& out) {
+    if (finish.outcome != Outcome::kFailed && finish.outcome != Outcome::kCancelled) {
+      add(ask_.wording->end(choice, finish), out);
+      return true;
+    }
+    out += event(
+        {{"error",
+          {{"message", finish.outcome == Outcome::kFailed ? finish.message : kTimeIsUp}, {"type", "server_error"}}}});
+    return false;
+  }
+
+  Pieces pieces_;
   Ask ask_;
   bool begun_ = false;
 };
 
+/// The number of a header of digits; nothing when it is none.
+std::optional<uint64_t> length_of(const std::string& text) {
+  uint64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+
 } // namespace
 
 struct HttpServer::Impl {
-  Impl(const ServedModel& model, Scheduler& scheduler, const HttpOptions& options)
-      : model(model), scheduler(scheduler), options(options) {
+  Impl(const ServedModel& model, Scheduler& scheduler, Embedder& embedder, const HttpOptions& options)
+      : model(model), scheduler(scheduler), embedder(embedder), options(options), http(ConnectionLimits()) {
     http.new_task_queue = [this] { return new httplib::ThreadPool(this->options.connections); };
     // Not the library's own choice, which lets a second server share the port and take half of the clients.
     http.set_socket_options([](int socket) {
@@ -105,19 +121,18 @@ struct HttpServer::Impl {
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     });
     http.set_payload_max_length(options.max_body);
-    http.set_read_timeout(30, 0);
-    http.set_write_timeout(30, 0); // a reader that stands still for so long has left
-    http.set_keep_alive_timeout(5);
     http.set_pre_routing_handler([this](const auto& request, auto& response) { return admit(request, response); });
     http.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
       answer_error(response, 500, "server_error", "internal error");
     });
     http.set_error_handler([](const auto& request, auto& response) {
+      if (request.method.empty()) // behind a head that was not understood nothing can be
+        close_after(response);
       if (response.body.empty())
         answer_error(response, response.status, "invalid_request_error",
                      response.status == 404
                          ? "there is no " + request.method + " " + request.path + " here; " + kOffered
-                     : response.status == 413 ? "the request is larger than --max-body allows"
+                     : response.status == 413 ? kTooLarge
                                               : "the request cannot be served");
     });
     http.set_logger([this](const auto& request, const auto& response) { log(request, response); });
@@ -172,11 +187,13 @@ struct HttpServer::Impl {
       return complete(body, request, response, parse_chat);
     if (request.method == "POST" && request.path == "/v1/completions")
       return complete(body, request, response, parse_completion);
+    if (request.method == "POST" && request.path == "/v1/embeddings")
+      return embed(body, response);
     response.status = 404; // the error handler says what
   }
 
   /// False: `response` says what is wrong. A body that is too large is read to its end, but not kept: what comes behind
-  /// it on the connection is the next request.
+  /// it on the connection is the next request. One that was packed is not unpacked any further.
   bool read_body(const httplib::Request& request, httplib::Response& response, const httplib::ContentReader& reader,
                  std::string& body) const {
     if (request.is_multipart_form_data()) {
@@ -184,17 +201,27 @@ struct HttpServer::Impl {
       answer_error(response, 415, "invalid_request_error", "the request has to be JSON");
       return false;
     }
+    const bool packed = request.has_header("Content-Encoding");
     bool large = false;
     const bool whole = reader([&](const char* data, size_t size) {
       large = large || size > options.max_body - body.size();
       if (!large)
         body.append(data, size);
-      return true;
+      return !(large && packed);
     });
     if (whole && !large)
       return true;
+    if (!whole)
+      close_after(response);
     response.status = large ? 413 : response.status < 400 ? 400 : response.status;
     return false;
+  }
+
+  /// The rest of the request is not looked at.
+  static void close_after(httplib::Response& response) {
+    if (Connection* connection = Connection::of_this_thread())
+      connection->close_after();
+    response.set_header("Connection", "close");
   }
 
   Json describe(const std::string& name) const {
@@ -217,13 +244,29 @@ struct HttpServer::Impl {
   httplib::Server::HandlerResponse admit(const httplib::Request& request, httplib::Response& response) const {
     using enum httplib::Server::HandlerResponse;
     const std::string& method = request.method;
+    const size_t lengths = request.get_header_value_count("Content-Length");
+    const bool parts = request.has_header("Transfer-Encoding");
+    const std::optional<uint64_t> length =
+        lengths == 1 ? length_of(request.get_header_value("Content-Length")) : std::nullopt;
+    if (lengths > 1 || (lengths == 1 && (!length || parts))) {
+      close_after(response);
+      answer_error(response, 400, "invalid_request_error", "the request says in no single way how long it is");
+      return Handled;
+    }
     if (method == "POST" || method == "PUT" || method == "PATCH" || method == "DELETE") {
-      if (request.has_header("Content-Length") || request.has_header("Transfer-Encoding"))
+      if (length && *length > options.max_body) {
+        close_after(response);
+        answer_error(response, 413, "invalid_request_error", kTooLarge);
+        return Handled;
+      }
+      if (length || parts)
         return Unhandled;
       answer_error(response, 411, "invalid_request_error", "the request does not say how long it is");
       return Handled;
     }
-    if (method == "PRI") { // the library would read a body without a bound
+    if (lengths != 0 || parts)
+      close_after(response); // a body where none is read
+    if (method == "PRI") {   // the library would read a body without a bound
       answer_error(response, 400, "invalid_request_error", "the request cannot be served");
       return Handled;
     }
@@ -233,63 +276,111 @@ struct HttpServer::Impl {
     return Handled;
   }
 
+  /// The request's JSON, if it is some and names this model.
+  std::optional<Json> open_body(const std::string& text, httplib::Response& response) const {
+    StatusOr<Json> body = parse_body(text);
+    if (!body.ok()) {
+      answer_error(response, 400, "invalid_request_error", body.status().message());
+      return std::nullopt;
+    }
+    if (const auto name = body->find("model"); name != body->end() && name->is_string())
+      if (const auto found = model.find(name->get_ref<const std::string&>()); !found.ok()) {
+        answer_error(response, 404, "invalid_request_error", found.status().message());
+        return std::nullopt;
+      }
+    return *std::move(body);
+  }
+
+  static void refuse(httplib::Response& response, const Status& status) {
+    const bool internal = status.code() == StatusCode::kInternal;
+    answer_error(response, internal ? 500 : 400, internal ? "server_error" : "invalid_request_error", status.message());
+  }
+
+  static void refuse_for_now(httplib::Response& response) {
+    response.set_header("Retry-After", "1");
+    answer_error(response, 429, "rate_limit_error", "too many requests are waiting; try again later");
+  }
+
+  void embed(const std::string& text, httplib::Response& response) {
+    const std::optional<Json> body = open_body(text, response);
+    if (!body)
+      return;
+    const StatusOr<EmbeddingAsk> ask = parse_embeddings(*body, model);
+    if (!ask.ok())
+      return refuse(response, ask.status());
+    if (scheduler.draining())
+      return answer_error(response, 503, "server_error", "the server is ending");
+    const Embedder::Turn turn(embedder);
+    if (!turn.entered())
+      return refuse_for_now(response);
+    const auto deadline = Job::Clock::now() + options.timeout;
+    const Connection* connection = Connection::of_this_thread();
+    std::vector<std::vector<float>> vectors;
+    for (const std::vector<uint32_t>& input : ask->inputs) {
+      StatusOr<std::vector<float>> vector = embedder.embed(input, ask->pooling, ask->overlay, deadline);
+      if (!vector.ok() && vector.status().code() == StatusCode::kUnsupported)
+        return refuse(response, vector.status());
+      if (!vector.ok())
+        return answer_error(response, 500, "server_error", vector.status().message());
+      vectors.push_back(*std::move(vector));
+      if (Job::Clock::now() >= deadline || (connection && connection->gone()))
+        return answer_error(response, 504, "server_error", kTimeIsUp);
+    }
+    response.set_content(dump(embeddings_json(*ask, vectors)), kJsonType);
+  }
+
   void complete(const std::string& text, const httplib::Request& request, httplib::Response& response,
                 StatusOr<Ask> (*parse)(const Json&, const ServedModel&)) {
-    const StatusOr<Json> body = parse_body(text);
-    if (!body.ok())
-      return answer_error(response, 400, "invalid_request_error", body.status().message());
-    if (const auto name = body->find("model"); name != body->end() && name->is_string())
-      if (const auto found = model.find(name->get_ref<const std::string&>()); !found.ok())
-        return answer_error(response, 404, "invalid_request_error", found.status().message());
+    const std::optional<Json> body = open_body(text, response);
+    if (!body)
+      return;
     StatusOr<Ask> parsed = parse(*body, model);
-    if (!parsed.ok()) {
-      const bool internal = parsed.status().code() == StatusCode::kInternal;
-      return answer_error(response, internal ? 500 : 400, internal ? "server_error" : "invalid_request_error",
-                          parsed.status().message());
-    }
+    if (!parsed.ok())
+      return refuse(response, parsed.status());
     Ask ask = *std::move(parsed);
-    Request wanted = std::move(ask.request);
-    wanted.client = request.remote_addr;
-    const std::shared_ptr<Job> job = scheduler.submit(std::move(wanted), Job::Clock::now() + options.timeout);
-    if (!job && scheduler.draining())
+    for (Request& wanted : ask.requests)
+      wanted.client = request.remote_addr;
+    std::vector<std::shared_ptr<Job>> jobs =
+        scheduler.submit_all(std::move(ask.requests), Job::Clock::now() + options.timeout);
+    if (jobs.empty() && scheduler.draining())
       return answer_error(response, 503, "server_error", "the server is ending");
-    if (!job) {
-      response.set_header("Retry-After", "1");
-      return answer_error(response, 429, "rate_limit_error", "too many requests are waiting; try again later");
-    }
+    if (jobs.empty())
+      return refuse_for_now(response);
     if (!ask.stream)
-      return wait(request, response, *job, *ask.wording);
-    const auto stream = std::make_shared<EventStream>(job, std::move(ask));
+      return wait(response, std::move(jobs), *ask.wording);
+    const auto stream = std::make_shared<EventStream>(std::move(jobs), std::move(ask));
     response.set_header("Cache-Control", "no-cache");
     response.set_chunked_content_provider(
         "text/event-stream", [stream](size_t, httplib::DataSink& sink) { return stream->write_next(sink); });
   }
 
-  void wait(const httplib::Request& request, httplib::Response& response, Job& job, const Wording& wording) {
-    const PeerSocket peer(request.remote_addr, request.remote_port);
-    std::string text;
-    std::vector<TokenRecord> tokens;
-    std::optional<Finish> finish;
+  void wait(httplib::Response& response, std::vector<std::shared_ptr<Job>> jobs, Wording& wording) {
+    const Connection* connection = Connection::of_this_thread();
+    std::vector<Answered> answers(jobs.size());
+    Pieces pieces(std::move(jobs));
     auto look = Job::Clock::now();
-    while (!(finish = job.finished())) {
-      std::vector<Piece> pieces;
-      job.wait(kLook, pieces);
+    while (!pieces.ended()) {
+      Pieces::News news;
+      pieces.wait(kLook, news);
       // By the clock and not when nothing comes: tokens may come without a pause.
       if (const auto now = Job::Clock::now(); now >= look) {
         look = now + kLook;
-        if (peer.closed())
-          job.cancel();
+        if (connection && connection->gone())
+          pieces.cancel();
       }
-      for (Piece& piece : pieces) {
-        text += piece.text;
-        std::move(piece.tokens.begin(), piece.tokens.end(), std::back_inserter(tokens));
+      for (auto& [choice, piece] : news.pieces) {
+        answers[choice].text += piece.text;
+        std::move(piece.tokens.begin(), piece.tokens.end(), std::back_inserter(answers[choice].tokens));
+      }
+      for (auto& [choice, finish] : news.finishes) {
+        if (finish.outcome == Outcome::kFailed)
+          return answer_error(response, 500, "server_error", finish.message);
+        if (finish.outcome == Outcome::kCancelled)
+          return answer_error(response, 504, "server_error", kTimeIsUp);
+        answers[choice].finish = std::move(finish);
       }
     }
-    if (finish->outcome == Outcome::kFailed)
-      return answer_error(response, 500, "server_error", finish->message);
-    if (finish->outcome == Outcome::kCancelled)
-      return answer_error(response, 504, "server_error", "the time for this answer is up");
-    response.set_content(dump(wording.whole(text, tokens, *finish)), kJsonType);
+    response.set_content(dump(wording.whole(answers)), kJsonType);
   }
 
   void log(const httplib::Request& request, const httplib::Response& response) const {
@@ -297,28 +388,32 @@ struct HttpServer::Impl {
     const std::time_t now = std::time(nullptr);
     std::tm parts = {};
     std::strftime(time, sizeof time, "%FT%TZ", gmtime_r(&now, &parts));
+    const Connection* connection = Connection::of_this_thread();
+    const double seconds = connection ? connection->seconds() : 0;
     if (options.json_log)
       std::fprintf(stderr, "%s\n",
                    dump({{"time", time},
                          {"client", request.remote_addr},
                          {"method", request.method},
                          {"path", request.path},
-                         {"status", response.status}})
+                         {"status", response.status},
+                         {"seconds", std::round(seconds * 1e6) / 1e6}})
                        .c_str());
     else
-      std::fprintf(stderr, "%s %s %s %s %d\n", time, request.remote_addr.c_str(), request.method.c_str(),
-                   dump(request.path).c_str(), response.status);
+      std::fprintf(stderr, "%s %s %s %s %d %.3f s\n", time, request.remote_addr.c_str(), request.method.c_str(),
+                   dump(request.path).c_str(), response.status, seconds);
   }
 
   const ServedModel& model;
   Scheduler& scheduler;
+  Embedder& embedder;
   const HttpOptions options;
-  Http http;
+  HttpLibrary http;
   std::atomic<bool> ended = false; ///< serve() is over
 };
 
-HttpServer::HttpServer(const ServedModel& model, Scheduler& scheduler, const HttpOptions& options)
-    : impl_(std::make_unique<Impl>(model, scheduler, options)) {}
+HttpServer::HttpServer(const ServedModel& model, Scheduler& scheduler, Embedder& embedder, const HttpOptions& options)
+    : impl_(std::make_unique<Impl>(model, scheduler, embedder, options)) {}
 
 HttpServer::~HttpServer() = default;
 
@@ -328,8 +423,8 @@ StatusOr<int> HttpServer::bind() {
                    : impl_->http.bind_to_port(options.host, options.port) ? options.port
                                                                           : -1;
   if (port < 0)
-    return io_error("cannot listen on " + options.host + ":" + std::to_string(options.port) +
-                    "; is another server there already?");
+    return io_error("cannot listen on " + options.host + ":" + std::to_string(options.port) + ": " +
+                    why_not_listen(options.host, options.port));
   impl_->http.let_wait(options.connections);
   return port;
 }
@@ -354,7 +449,7 @@ void HttpServer::stop() {
   while (!impl_->ended) {
     std::this_thread::sleep_for(10ms);
     if (Job::Clock::now() >= patience)
-      shut_connections();
+      impl_->http.shut_connections();
   }
 }
 

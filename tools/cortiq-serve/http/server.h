@@ -8,6 +8,7 @@
 #include <string>
 
 #include "formats/status.h"
+#include "tools/cortiq-serve/engine/embedder.h"
 #include "tools/cortiq-serve/engine/scheduler.h"
 #include "tools/cortiq-serve/openai/served_model.h"
 
@@ -27,7 +28,7 @@ struct HttpOptions {
 class HttpServer {
 public:
   /// What is given must outlive the server.
-  HttpServer(const ServedModel& model, Scheduler& scheduler, const HttpOptions& options);
+  HttpServer(const ServedModel& model, Scheduler& scheduler, Embedder& embedder, const HttpOptions& options);
   ~HttpServer();
 
   /// Takes the address; the port that it became.

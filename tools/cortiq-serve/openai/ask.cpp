@@ -6,6 +6,7 @@
 namespace cortiq::serve {
 namespace {
 
+constexpr uint64_t kMostChoices = 128;
 constexpr size_t kMaxStops = 16;
 constexpr size_t kMaxStopBytes = 1024;
 
@@ -72,22 +73,14 @@ StatusOr<runtime::sampling::SamplingOptions> parse_sampling(const Fields& fields
   return out;
 }
 
-/// Fields that would change the answer and are not built are refused; what is unknown is ignored, as clients expect.
-Status refuse_unbuilt(const Fields& fields) {
-  CORTIQ_ASSIGN_OR_RETURN(const std::optional<uint64_t> n, fields.whole("n", 1000));
-  if (n.value_or(1) != 1)
-    return invalid("`n` has to be 1: one answer a request");
-  if (const Json* format = fields.find("response_format");
-      format && !(format->is_object() && format->contains("type") && (*format)["type"] == "text"))
-    return invalid("`response_format` can only be text");
-  return {};
-}
-
 } // namespace
 
-StatusOr<Ask> parse_common(const Fields& fields, const ServedModel& model, uint64_t default_tokens) {
-  CORTIQ_RETURN_IF_ERROR(refuse_unbuilt(fields));
-  Ask out;
+StatusOr<Common> parse_common(const Fields& fields, const ServedModel& model, uint64_t default_tokens) {
+  Common out;
+  CORTIQ_ASSIGN_OR_RETURN(const std::optional<uint64_t> choices, fields.whole("n", kMostChoices));
+  out.choices = choices.value_or(1);
+  if (out.choices == 0)
+    return invalid("`n` has to be at least 1");
   CORTIQ_ASSIGN_OR_RETURN(const std::optional<std::string> name, fields.text("model"));
   out.model = name.value_or(model.id);
   CORTIQ_ASSIGN_OR_RETURN(out.request.overlay, model.find(out.model));
@@ -107,6 +100,14 @@ StatusOr<Ask> parse_common(const Fields& fields, const ServedModel& model, uint6
   return out;
 }
 
+Status fit_text(uint64_t bytes, const ServedModel& model) {
+  const uint64_t most = model.max_context * model.longest_token;
+  if (bytes <= most)
+    return {};
+  return invalid("the prompt has " + std::to_string(bytes) + " bytes, and the context of " +
+                 std::to_string(model.max_context) + " tokens holds at most " + std::to_string(most));
+}
+
 Status fit_context(Request& request, const ServedModel& model) {
   if (request.prompt.empty() && model.text->config.bos_id)
     request.prompt.push_back(*model.text->config.bos_id);
@@ -118,31 +119,25 @@ Status fit_context(Request& request, const ServedModel& model) {
   return {};
 }
 
-const char* finish_reason(const Finish& finish) {
-  switch (finish.outcome) {
-  case Outcome::kStop:
-    return "stop";
-  case Outcome::kLength:
-    return "length";
-  case Outcome::kCancelled:
-  case Outcome::kFailed:
-    return "cancelled";
+StatusOr<std::vector<Request>> spread(const Common& common, const std::vector<std::vector<uint32_t>>& prompts,
+                                      const std::optional<ConstraintSource>& constraint, const ServedModel& model) {
+  if (prompts.size() * common.choices > model.most_choices)
+    return invalid("the request asks for " + std::to_string(prompts.size() * common.choices) +
+                   " answers; this server takes on at most " + std::to_string(model.most_choices) + " at a time");
+  std::vector<Request> out;
+  for (const std::vector<uint32_t>& prompt : prompts) {
+    Request request = common.request;
+    request.prompt = prompt;
+    CORTIQ_RETURN_IF_ERROR(fit_context(request, model));
+    for (uint64_t i = 0; i < common.choices; ++i) {
+      out.push_back(request);
+      out.back().sampling.seed += i;
+    }
   }
-  return "";
-}
-
-Json usage_json(const Finish& finish) {
-  return {{"prompt_tokens", finish.prompt_tokens},
-          {"completion_tokens", finish.generated_tokens},
-          {"total_tokens", finish.prompt_tokens + finish.generated_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", finish.kept_tokens}}}};
-}
-
-std::string new_id(const char* prefix) {
-  constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  std::string out = prefix;
-  for (int i = 0; i < 24; ++i)
-    out += kCharacters[randombytes_uniform(kCharacters.size())];
+  if (constraint)
+    for (Request& request : out) {
+      CORTIQ_ASSIGN_OR_RETURN(request.constraint, model.constraints->make(constraint->notation, constraint->source));
+    }
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/text/conversation.h"
 #include "tools/cortiq-serve/openai/ask.h"
+#include "tools/cortiq-serve/openai/chat_wording.h"
 
 namespace cortiq::serve {
 namespace {
@@ -62,99 +63,50 @@ StatusOr<Json> parse_messages(const Fields& fields) {
   return out;
 }
 
-class ChatWording : public Wording {
-public:
-  ChatWording(const ServedModel& model, std::string name, bool logprobs)
-      : model_(model), name_(std::move(name)), logprobs_(logprobs), id_(new_id("chatcmpl-")) {}
-
-  Json first_chunk() const override { return chunk_of({{"role", "assistant"}, {"content", ""}}, nullptr, {}); }
-  Json chunk(const Piece& piece) const override { return chunk_of({{"content", piece.text}}, nullptr, piece.tokens); }
-  Json last_chunk(const Finish& finish) const override { return chunk_of(Json::object(), finish_reason(finish), {}); }
-  Json usage_chunk(const Finish& finish) const override {
-    Json out = head("chat.completion.chunk");
-    out["choices"] = Json::array();
-    out["usage"] = usage_json(finish);
-    return out;
-  }
-  Json whole(const std::string& text, const std::vector<TokenRecord>& tokens, const Finish& finish) const override {
-    Json out = head("chat.completion");
-    Json choice = {{"index", 0},
-                   {"message", {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}}},
-                   {"logprobs", logprobs_ ? logprobs(tokens) : Json()},
-                   {"finish_reason", finish_reason(finish)}};
-    out["choices"] = Json::array({std::move(choice)});
-    out["usage"] = usage_json(finish);
-    return out;
-  }
-
-private:
-  Json head(const char* object) const {
-    return {{"id", id_}, {"object", object}, {"created", static_cast<int64_t>(std::time(nullptr))}, {"model", name_}};
-  }
-  Json chunk_of(Json delta, const char* reason, const std::vector<TokenRecord>& tokens) const {
-    Json out = head("chat.completion.chunk");
-    Json choice = {{"index", 0},
-                   {"delta", std::move(delta)},
-                   {"logprobs", logprobs_ && !tokens.empty() ? logprobs(tokens) : Json()},
-                   {"finish_reason", reason ? Json(reason) : Json()}};
-    out["choices"] = Json::array({std::move(choice)});
-    return out;
-  }
-  Json entry(uint32_t id, double logprob) const {
-    const std::string bytes = model_.token_bytes(id);
-    Json list = Json::array();
-    for (const char byte : bytes)
-      list.push_back(static_cast<unsigned char>(byte));
-    return {{"token", model_.token_name(id)}, {"logprob", logprob}, {"bytes", std::move(list)}};
-  }
-  Json logprobs(const std::vector<TokenRecord>& tokens) const {
-    Json content = Json::array();
-    for (const TokenRecord& token : tokens) {
-      Json one = entry(token.id, token.logprob);
-      one["top_logprobs"] = Json::array();
-      for (const auto& [id, logprob] : token.likeliest)
-        one["top_logprobs"].push_back(entry(id, logprob));
-      content.push_back(std::move(one));
-    }
-    return {{"content", std::move(content)}, {"refusal", nullptr}};
-  }
-
-  const ServedModel& model_;
-  const std::string name_;
-  const bool logprobs_;
-  const std::string id_;
-};
+/// Bytes of what clients said: a template shows all of it. (Of earlier answers it may leave parts out.)
+uint64_t said_bytes(const Json& messages) {
+  uint64_t out = 0;
+  for (const Json& message : messages)
+    if (message["role"] != "assistant" && message["content"].is_string())
+      out += message["content"].get_ref<const std::string&>().size();
+  return out;
+}
 
 } // namespace
 
 StatusOr<Ask> parse_chat(const Json& body, const ServedModel& model) {
   const Fields fields(body);
-  CORTIQ_ASSIGN_OR_RETURN(Ask out, parse_common(fields, model, UINT64_MAX));
-  Json variables = Json::object();
-  CORTIQ_ASSIGN_OR_RETURN(variables["messages"], parse_messages(fields));
-  if (const Json* tools = fields.find("tools");
-      tools && !(body.contains("tool_choice") && body["tool_choice"] == "none")) {
-    if (!tools->is_array())
-      return invalid("`tools` has to be an array");
-    variables["tools"] = *tools;
-  }
-  if (const Json* more = fields.find("chat_template_kwargs"); more && more->is_object())
-    for (const auto& [name, value] : more->items())
-      if (!variables.contains(name))
-        variables[name] = value;
-  CORTIQ_ASSIGN_OR_RETURN(
-      runtime::text::EncodedChat chat,
-      runtime::text::encode_conversation(*model.text, dump(variables), runtime::text::local_time_now()));
-  out.request.prompt = std::move(chat.ids);
-  CORTIQ_RETURN_IF_ERROR(fit_context(out.request, model));
-
+  CORTIQ_ASSIGN_OR_RETURN(Common common, parse_common(fields, model, UINT64_MAX));
   CORTIQ_ASSIGN_OR_RETURN(const bool logprobs, fields.flag("logprobs", false));
   CORTIQ_ASSIGN_OR_RETURN(const std::optional<uint64_t> likeliest, fields.whole("top_logprobs", kMostLikeliest));
   if (likeliest && !logprobs)
     return invalid("`top_logprobs` needs `logprobs` to be true");
   if (logprobs)
-    out.request.logprobs = static_cast<uint32_t>(likeliest.value_or(0));
-  out.wording = std::make_unique<ChatWording>(model, out.model, logprobs);
+    common.request.logprobs = static_cast<uint32_t>(likeliest.value_or(0));
+
+  Json variables = Json::object();
+  CORTIQ_ASSIGN_OR_RETURN(variables["messages"], parse_messages(fields));
+  CORTIQ_RETURN_IF_ERROR(fit_text(said_bytes(variables["messages"]), model));
+  CORTIQ_ASSIGN_OR_RETURN(ToolOffer offer, parse_tools(fields, model));
+  CORTIQ_ASSIGN_OR_RETURN(std::optional<ConstraintSource> constraint, parse_response_format(fields));
+  if (constraint && constraint->notation != runtime::text::Notation::kLark && !offer.must_call)
+    offer.format = nullptr; // an object that the client asked for is no call
+  CORTIQ_ASSIGN_OR_RETURN(constraint, constrain_calls(offer, constraint, model));
+  if (!offer.for_template.is_null())
+    variables["tools"] = offer.for_template;
+  if (const Json* more = fields.find("chat_template_kwargs"); more && more->is_object())
+    for (const auto& [name, value] : more->items())
+      if (!variables.contains(name))
+        variables[name] = value;
+  CORTIQ_ASSIGN_OR_RETURN(
+      const runtime::text::EncodedChat chat,
+      runtime::text::encode_conversation(*model.text, dump(variables), runtime::text::local_time_now()));
+  Ask out;
+  CORTIQ_ASSIGN_OR_RETURN(out.requests, spread(common, {chat.ids}, constraint, model));
+  out.wording = chat_wording(model, common.model, logprobs, offer, out.requests.size());
+  out.model = common.model;
+  out.stream = common.stream;
+  out.include_usage = common.include_usage;
   return out;
 }
 

@@ -1,6 +1,7 @@
 // POST /v1/completions
 
 #include "tools/cortiq-serve/openai/ask.h"
+#include "tools/cortiq-serve/openai/prompt.h"
 
 namespace cortiq::serve {
 namespace {
@@ -8,68 +9,55 @@ namespace {
 constexpr uint64_t kMostLikeliest = 5;
 constexpr uint64_t kDefaultTokens = 16;
 
-StatusOr<std::vector<uint32_t>> parse_ids(const Json& list, uint64_t vocab) {
-  std::vector<uint32_t> out;
-  for (const Json& id : list) {
-    if (!id.is_number_integer() || id.get<int64_t>() < 0 || static_cast<uint64_t>(id.get<int64_t>()) >= vocab)
-      return invalid("`prompt` has to be a string or token ids below " + std::to_string(vocab));
-    out.push_back(id.get<uint32_t>());
-  }
-  return out;
-}
-
-/// A text, ids, or an array of one of either.
-StatusOr<std::vector<uint32_t>> parse_prompt(const Fields& fields, const ServedModel& model) {
-  const Json* prompt = fields.find("prompt");
-  if (!prompt)
-    return invalid("`prompt` is missing");
-  if (prompt->is_array() && !prompt->empty() && (prompt->front().is_string() || prompt->front().is_array())) {
-    if (prompt->size() != 1)
-      return invalid("`prompt` holds " + std::to_string(prompt->size()) + " prompts; one a request");
-    prompt = &prompt->front();
-  }
-  if (prompt->is_string())
-    return model.text->tokenizer.encode(prompt->get_ref<const std::string&>(), {true, false});
-  if (!prompt->is_array())
-    return invalid("`prompt` has to be a string or an array of token ids");
-  return parse_ids(*prompt, model.model->info().vocab);
-}
-
 class CompletionWording : public Wording {
 public:
-  CompletionWording(const ServedModel& model, std::string name, bool logprobs)
-      : model_(model), name_(std::move(name)), logprobs_(logprobs), id_(new_id("cmpl-")) {}
+  /// `echoes`: what each choice begins with.
+  CompletionWording(const ServedModel& model, std::string name, bool logprobs, std::vector<std::string> echoes,
+                    bool same_prompt)
+      : model_(model), name_(std::move(name)), logprobs_(logprobs), echoes_(std::move(echoes)),
+        same_prompt_(same_prompt), id_(new_id("cmpl-")) {}
 
-  Json first_chunk() const override { return nullptr; }
-  Json chunk(const Piece& piece) const override { return answer(piece.text, piece.tokens, nullptr); }
-  Json last_chunk(const Finish& finish) const override { return answer("", {}, finish_reason(finish)); }
-  Json usage_chunk(const Finish& finish) const override {
+  std::vector<Json> begin(size_t choice) override {
+    if (echoes_[choice].empty())
+      return {};
+    return {one(choice, echoes_[choice], {}, nullptr)};
+  }
+  std::vector<Json> piece(size_t choice, const Piece& piece) override {
+    return {one(choice, piece.text, piece.tokens, nullptr)};
+  }
+  std::vector<Json> end(size_t choice, const Finish& finish) override {
+    return {one(choice, "", {}, finish_reason(finish))};
+  }
+  Json usage(const std::vector<Finish>& finishes) override {
     Json out = head();
     out["choices"] = Json::array();
-    out["usage"] = usage_json(finish);
+    out["usage"] = usage_json(finishes, same_prompt_);
     return out;
   }
-  Json whole(const std::string& text, const std::vector<TokenRecord>& tokens, const Finish& finish) const override {
-    Json out = answer(text, tokens, finish_reason(finish));
-    out["usage"] = usage_json(finish);
+  Json whole(const std::vector<Answered>& choices) override {
+    Json out = head();
+    out["choices"] = Json::array();
+    for (size_t i = 0; i < choices.size(); ++i)
+      out["choices"].push_back(
+          choice(i, echoes_[i] + choices[i].text, choices[i].tokens, finish_reason(choices[i].finish)));
+    out["usage"] = usage_json(finishes_of(choices), same_prompt_);
     return out;
   }
 
 private:
   Json head() const {
-    return {{"id", id_},
-            {"object", "text_completion"},
-            {"created", static_cast<int64_t>(std::time(nullptr))},
-            {"model", name_}};
+    return {{"id", id_}, {"object", "text_completion"}, {"created", now_seconds()}, {"model", name_}};
   }
-  Json answer(const std::string& text, const std::vector<TokenRecord>& tokens, const char* reason) const {
+  Json one(size_t index, const std::string& text, const std::vector<TokenRecord>& tokens, const char* reason) const {
     Json out = head();
-    Json choice = {{"text", text},
-                   {"index", 0},
-                   {"logprobs", logprobs_ && !(tokens.empty() && reason && text.empty()) ? logprobs(tokens) : Json()},
-                   {"finish_reason", reason ? Json(reason) : Json()}};
-    out["choices"] = Json::array({std::move(choice)});
+    out["choices"] = Json::array({choice(index, text, tokens, reason)});
     return out;
+  }
+  Json choice(size_t index, const std::string& text, const std::vector<TokenRecord>& tokens, const char* reason) const {
+    return {{"text", text},
+            {"index", index},
+            {"logprobs", logprobs_ && !(tokens.empty() && text.empty()) ? logprobs(tokens) : Json()},
+            {"finish_reason", reason ? Json(reason) : Json()}};
   }
   Json logprobs(const std::vector<TokenRecord>& records) const {
     Json tokens = Json::array(), chosen = Json::array(), likeliest = Json::array(), offsets = Json::array();
@@ -91,6 +79,8 @@ private:
   const ServedModel& model_;
   const std::string name_;
   const bool logprobs_;
+  const std::vector<std::string> echoes_; ///< one a choice
+  const bool same_prompt_;
   const std::string id_;
 };
 
@@ -98,17 +88,31 @@ private:
 
 StatusOr<Ask> parse_completion(const Json& body, const ServedModel& model) {
   const Fields fields(body);
-  CORTIQ_ASSIGN_OR_RETURN(Ask out, parse_common(fields, model, kDefaultTokens));
+  CORTIQ_ASSIGN_OR_RETURN(Common common, parse_common(fields, model, kDefaultTokens));
   CORTIQ_ASSIGN_OR_RETURN(const bool echo, fields.flag("echo", false));
   CORTIQ_ASSIGN_OR_RETURN(const std::optional<uint64_t> best_of, fields.whole("best_of", 1000));
-  if (echo || best_of.value_or(1) != 1 || fields.find("suffix"))
-    return invalid("`echo`, `suffix` and `best_of` are not offered here");
-  CORTIQ_ASSIGN_OR_RETURN(out.request.prompt, parse_prompt(fields, model));
-  CORTIQ_RETURN_IF_ERROR(fit_context(out.request, model));
+  if (fields.find("suffix"))
+    return invalid("`suffix` is not offered here: answers go on where the prompt ends");
+  if (best_of && *best_of != common.choices)
+    return invalid("`best_of` is not offered here: it has to be as large as `n`");
   CORTIQ_ASSIGN_OR_RETURN(const std::optional<uint64_t> likeliest, fields.whole("logprobs", kMostLikeliest));
+  if (echo && likeliest)
+    return invalid("`echo` together with `logprobs` is not offered here: prompts have no log-probabilities");
   if (likeliest)
-    out.request.logprobs = static_cast<uint32_t>(*likeliest);
-  out.wording = std::make_unique<CompletionWording>(model, out.model, likeliest.has_value());
+    common.request.logprobs = static_cast<uint32_t>(*likeliest);
+  CORTIQ_ASSIGN_OR_RETURN(const std::optional<ConstraintSource> constraint, parse_response_format(fields));
+  CORTIQ_ASSIGN_OR_RETURN(const auto prompts, parse_prompts(fields, "prompt", model.most_choices, model));
+  Ask out;
+  CORTIQ_ASSIGN_OR_RETURN(out.requests, spread(common, prompts, constraint, model));
+  std::vector<std::string> echoes(out.requests.size());
+  for (size_t i = 0; echo && i < echoes.size(); ++i) {
+    CORTIQ_ASSIGN_OR_RETURN(echoes[i], model.text->tokenizer.decode(out.requests[i].prompt));
+  }
+  out.wording = std::make_unique<CompletionWording>(model, common.model, likeliest.has_value(), std::move(echoes),
+                                                    prompts.size() == 1);
+  out.model = common.model;
+  out.stream = common.stream;
+  out.include_usage = common.include_usage;
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "formats/status.h"
 #include "runtime/session/session.h"
 #include "runtime/text/text_section.h"
+#include "tools/cortiq-serve/openai/constraints.h"
 
 namespace cortiq::serve {
 
@@ -17,8 +18,11 @@ struct ServedModel {
   std::string id; ///< as clients name it
   std::shared_ptr<const runtime::Model> model;
   std::shared_ptr<const runtime::text::TextModel> text;
+  std::shared_ptr<Constraints> constraints;
   uint64_t max_context = 0;
-  int64_t created = 0; ///< seconds since 1970
+  uint64_t longest_token = 0; ///< bytes
+  uint64_t most_choices = 0;  ///< answers that the server takes on at a time, waiting ones included
+  int64_t created = 0;        ///< seconds since 1970
 
   /// What a client's name asks for: the id, or the id with ":skill". Fails for another name, with a list.
   StatusOr<formats::OverlaySelection> find(std::string_view name) const;

@@ -12,8 +12,10 @@ use crate::pieces::PieceState;
 use crate::schema;
 use crate::tokenizer::TextTokenizer;
 
-/// Bytes of a grammar or regular expression. Beyond the bounds on its steps, they bound its parsing.
-const MOST_BYTES: usize = 64 << 10;
+/// Bytes of a grammar. Beyond the bounds on its steps, they bound its parsing.
+const MOST_GRAMMAR_BYTES: usize = 256 << 10;
+/// Bytes of a regular expression: some take time that grows with their square.
+pub const MOST_REGEX_BYTES: usize = 16 << 10;
 /// Brackets inside each other; both parsers work by recursion.
 const MOST_NESTED: usize = 100;
 /// For the recursion that is left: over rules that name rules, and over the branches of expressions. Taken only as touched.
@@ -105,12 +107,9 @@ impl Vocabulary {
                 TopLevelGrammar::from_json_schema(schema::prepare(source, strict)?)
             }
             Notation::Lark | Notation::Regex => {
-                bound(source)?;
-                if matches!(notation, Notation::Lark) {
-                    TopLevelGrammar::from_lark(source.to_owned())
-                } else {
-                    TopLevelGrammar::from_regex(source)
-                }
+                let lark = matches!(notation, Notation::Lark);
+                bound(source, lark)?;
+                if lark { TopLevelGrammar::from_lark(source.to_owned()) } else { TopLevelGrammar::from_regex(source) }
             }
         };
         let failed = |error: String| match notation {
@@ -182,21 +181,28 @@ fn bytes_of(tokenizer: &TextTokenizer, id: u32) -> Vec<u8> {
     out
 }
 
-fn bound(source: &str) -> Result<()> {
+fn bound(source: &str, strings: bool) -> Result<()> {
     if source.trim().is_empty() {
         return Err("the grammar or regular expression is empty".into());
     }
-    if source.len() > MOST_BYTES {
-        return Err(format!("the grammar or regular expression has {} bytes, at most are {MOST_BYTES}", source.len()));
+    let most = if strings { MOST_GRAMMAR_BYTES } else { MOST_REGEX_BYTES };
+    if source.len() > most {
+        return Err(format!("the grammar or regular expression has {} bytes, at most are {most}", source.len()));
     }
-    let (mut level, mut deepest) = (0usize, 0);
-    for byte in source.bytes() {
+    // Strings of a grammar hold no structure; an expression has none of its own, and counts what it escapes for nothing.
+    let (mut level, mut deepest, mut quoted) = (0usize, 0, false);
+    let mut bytes = source.bytes();
+    while let Some(byte) = bytes.next() {
         match byte {
-            b'(' | b'[' | b'{' => {
+            b'\\' => {
+                bytes.next();
+            }
+            b'"' if strings => quoted = !quoted,
+            b'(' | b'[' | b'{' if !quoted => {
                 level += 1;
                 deepest = deepest.max(level);
             }
-            b')' | b']' | b'}' => level = level.saturating_sub(1),
+            b')' | b']' | b'}' if !quoted => level = level.saturating_sub(1),
             _ => {}
         }
     }

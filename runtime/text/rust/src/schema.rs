@@ -7,18 +7,19 @@ use llguidance::{GrammarBuilder, JsonCompileOptions};
 use serde_json::{Value as Json, json};
 
 use crate::Result;
-use crate::constraint::sentence;
+use crate::constraint::{MOST_REGEX_BYTES, sentence};
 
 const MOST_BYTES: usize = 256 << 10;
 /// Parts of a schema that are compiled alone to find the one that fails.
 const MOST_TRIES: usize = 400;
 /// Between values, instead of any amount: a model that likes blanks could go on with them for ever.
-const WHITESPACE: &str = r"[ \n\r\t]{1,64}";
+const WHITESPACE: &str = r"[ \t]{1,16}|\n[ \t]{0,32}";
 
 /// The schema with our options in it. Fails for what is no schema, for too large ones and for references in a circle.
 pub fn prepare(source: &str, strict: bool) -> Result<Json> {
     let mut schema = parse(source)?;
     check_references(&schema)?;
+    check_patterns(&schema)?;
     if let Json::Object(map) = &mut schema {
         map.insert("x-guidance".into(), options(strict));
     }
@@ -58,7 +59,10 @@ fn each_part(schema: &Json, path: String, see: &mut impl FnMut(&Json, &str) -> R
     for (key, value) in map {
         let here = format!("{path}/{}", escape(key));
         match (key.as_str(), value) {
-            ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas", Json::Object(parts)) => {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Json::Object(parts),
+            ) => {
                 for (name, part) in parts {
                     each_part(part, format!("{here}/{}", escape(name)), see)?;
                 }
@@ -69,8 +73,16 @@ fn each_part(schema: &Json, path: String, see: &mut impl FnMut(&Json, &str) -> R
                 }
             }
             (
-                "items" | "additionalProperties" | "additionalItems" | "not" | "contains" | "if" | "then" | "else"
-                | "propertyNames" | "unevaluatedProperties",
+                "items"
+                | "additionalProperties"
+                | "additionalItems"
+                | "not"
+                | "contains"
+                | "if"
+                | "then"
+                | "else"
+                | "propertyNames"
+                | "unevaluatedProperties",
                 part,
             ) => each_part(part, here, see)?,
             _ => {}
@@ -94,6 +106,20 @@ fn check_references(schema: &Json) -> Result<()> {
                 .ok_or_else(|| format!("the JSON schema fails at {path}/$ref: there is no {name:?} in it"))?;
         }
         Ok(())
+    })
+}
+
+fn check_patterns(schema: &Json) -> Result<()> {
+    each_part(schema, "#".into(), &mut |part, path| {
+        let names = part.get("patternProperties").and_then(Json::as_object).into_iter().flat_map(|parts| parts.keys());
+        let own = part.get("pattern").and_then(Json::as_str);
+        match names.map(String::as_str).chain(own).find(|pattern| pattern.len() > MOST_REGEX_BYTES) {
+            None => Ok(()),
+            Some(pattern) => Err(format!(
+                "the JSON schema fails at {path}: a pattern has {} bytes, at most are {MOST_REGEX_BYTES}",
+                pattern.len()
+            )),
+        }
     })
 }
 
