@@ -8,8 +8,6 @@ it that says so, and why: "*Not run by the tests: ….*" Other fences hold no co
 import glob
 import os
 import re
-import socket
-import subprocess
 import sys
 
 import harness
@@ -59,12 +57,6 @@ def check_links(tally, page, text, generated):
         tally.check(f"{page}: {target}", "" if os.path.exists(path) or os.path.basename(target) in generated else "leads nowhere")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def furnish(args, folder, artifact):
     """A folder as a reader has it: the checkout's parts, its build, a model and an artifact."""
     build = os.path.dirname(os.path.realpath(args.bin))
@@ -96,7 +88,7 @@ def run_page(tally, args, page, found, artifact):
                 tally.skip(f"{label}: {block.reason}")
             elif commands:
                 for port in re.findall(r"(?<=:)\d{4,5}\b|(?<=--port )\d+", commands):
-                    commands = re.sub(rf"\b{port}\b", ports.setdefault(port, free_port()), commands)
+                    commands = re.sub(rf"\b{port}\b", ports.setdefault(port, str(harness.free_port())), commands)
                 script += [f"echo '@@ {len(runnable)}' >&2", commands]
                 runnable.append(label + ": " + commands.splitlines()[0])
         if not runnable:

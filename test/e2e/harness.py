@@ -2,6 +2,7 @@
 import argparse
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -111,6 +112,13 @@ def why_not_refusal(result, output=None):
     if output is not None and (os.path.exists(output) or leftovers(output)):
         return f"left behind: {os.path.exists(output) and output or leftovers(output)}"
     return None
+
+
+def free_port():
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def leftovers(output):

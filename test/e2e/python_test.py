@@ -9,6 +9,7 @@ import re
 import sys
 
 import harness
+from python_package import Package
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PROMPT = "Once upon a time"
@@ -18,33 +19,6 @@ EXACT = 1e-6  # the same arithmetic, printed and read again
 def documented_program():
     with open(os.path.join(ROOT, "docs", "embedding.md")) as file:
         return re.search(r"^```python\n(.*?)^```", file.read(), re.S | re.M).group(1)
-
-
-class Package:
-    def __init__(self, args, scratch):
-        self.args, self.scratch = args, scratch
-        self.site = scratch.path("site")
-
-    def checked(self, tally, label, command, **options):
-        result = harness.run(command, timeout=600, **options)
-        tally.check(label, harness.why_not_success(result))
-        return result
-
-    def build(self, tally):
-        prefix = self.scratch.path("prefix")
-        build = os.path.dirname(os.path.abspath(self.args.bin))
-        self.checked(tally, "cmake --install", ["cmake", "--install", build, "--prefix", prefix, "--component", "runtime"])
-        # A cache of the user's own must not decide, and nothing is fetched.
-        env = dict(os.environ, CMAKE_PREFIX_PATH=prefix, PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
-        pip = [sys.executable, "-m", "pip", "-q"]
-        self.checked(tally, "pip wheel", [*pip, "wheel", "--no-build-isolation", "--no-deps", os.path.join(ROOT, "python"), "-w",
-                                          self.scratch.path("wheel")], env=env)
-        wheel = [os.path.join(self.scratch.path("wheel"), name) for name in os.listdir(self.scratch.path("wheel"))]
-        self.checked(tally, "pip install", [*pip, "install", "--no-deps", "--target", self.site, *wheel], env=env)
-
-    def python(self, tally, label, *command):
-        env = dict(os.environ, PYTHONPATH=self.site, LD_LIBRARY_PATH="")
-        return self.checked(tally, label, [sys.executable, *command], env=env).stdout
 
 
 def main():
@@ -59,6 +33,7 @@ def main():
     with harness.Scratch() as scratch:
         package = Package(args, scratch)
         package.build(tally)
+        package.keep()
         artifact, logits_file = scratch.path("m.cqa"), scratch.path("logits.f32")
         package.checked(tally, "compile", [os.path.join(args.bin, "cortiq-compile"), model, "-o", artifact])
         run = [os.path.join(args.bin, "cortiq-run"), artifact, "-p", PROMPT, "--temp", "0", "--threads", "1", "--kv", "f32"]
