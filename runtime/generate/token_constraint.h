@@ -7,7 +7,7 @@
 
 namespace cortiq::runtime {
 
-/// Of one generation; called by the thread that samples only, mask() before each choice and accept() behind it.
+/// Of one generation; called by one thread at a time, mask() before each choice and accept() behind it.
 class TokenConstraint {
 public:
   virtual ~TokenConstraint() = default;

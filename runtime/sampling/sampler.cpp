@@ -10,6 +10,44 @@ namespace {
 constexpr float kGreedyBelow = 1e-6f;
 constexpr float kExcluded = -std::numeric_limits<float>::infinity();
 
+// Values that are compared side by side, in vectors.
+constexpr size_t kLanes = 16;
+
+/// The largest value that is a number; minus infinity when there is none.
+float largest_of(std::span<const float> x) {
+  float most[kLanes];
+  std::fill_n(most, kLanes, kExcluded);
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j)
+      most[j] = x[i + j] > most[j] ? x[i + j] : most[j];
+  for (; i < x.size(); ++i)
+    most[0] = x[i] > most[0] ? x[i] : most[0];
+  return *std::max_element(most, most + kLanes);
+}
+
+/// Whether each value is below infinity, which a NaN is not.
+bool below_infinity(std::span<const float> x) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  int32_t above[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j)
+      above[j] |= x[i + j] < kInfinity ? 0 : 1;
+  for (; i < x.size(); ++i)
+    above[0] |= x[i] < kInfinity ? 0 : 1;
+  return std::all_of(above, above + kLanes, [](int32_t any) { return any == 0; });
+}
+
+/// The highest id of the largest value; 0 when there is no number.
+uint32_t argmax(std::span<const float> x) {
+  const float most = largest_of(x);
+  size_t id = x.size();
+  while (id > 1 && x[id - 1] != most)
+    --id;
+  return static_cast<uint32_t>(std::max<size_t>(id, 1) - 1);
+}
+
 Status out_of_range(const char* option, float value, const char* range) {
   return invalid(std::string(option) + " is " + std::to_string(value) + "; it has to be " + range);
 }
@@ -59,19 +97,18 @@ void Sampler::observe(std::span<const uint32_t> ids) {
 }
 
 StatusOr<uint32_t> Sampler::sample(std::span<const float> logits) {
-  for (size_t id = 0; id < logits.size(); ++id)
-    if (std::isnan(logits[id]) || logits[id] == std::numeric_limits<float>::infinity())
-      return invalid("the logit of token " + std::to_string(id) + " is " +
-                     (std::isnan(logits[id]) ? "NaN" : "infinite") +
-                     "; the model or a kernel overflowed, so no token can be chosen");
-  take(logits);
-  if (logits_.empty())
+  if (!below_infinity(logits))
+    return refusal(logits);
+  const std::span<const float> allowed = allow(logits);
+  if (allowed.empty())
     return invalid("there are no logits to choose a token from");
-  uint32_t best = argmax();
-  if (logits_[best] == kExcluded)
+  const uint32_t best = argmax(allowed);
+  if (allowed[best] == kExcluded)
     return invalid("every token is suppressed or has a logit of minus infinity, so none can be chosen");
   if (options_.temperature < kGreedyBelow)
     return best;
+  if (allowed.data() != logits_.data())
+    logits_.assign(allowed.begin(), allowed.end());
   soften();
   keep_top_k();
   keep_top_p();
@@ -80,16 +117,28 @@ StatusOr<uint32_t> Sampler::sample(std::span<const float> logits) {
 }
 
 std::optional<uint32_t> Sampler::likeliest(std::span<const float> logits) {
-  take(logits);
-  if (logits_.empty())
+  const std::span<const float> allowed = allow(logits);
+  if (allowed.empty())
     return std::nullopt;
-  const uint32_t best = argmax();
-  return std::isfinite(logits_[best]) ? std::optional(best) : std::nullopt;
+  const uint32_t best = argmax(allowed);
+  return std::isfinite(allowed[best]) ? std::optional(best) : std::nullopt;
 }
 
-/// The ids that may be chosen, with their penalties.
-void Sampler::take(std::span<const float> logits) {
+Status Sampler::refusal(std::span<const float> logits) {
+  const auto worst =
+      static_cast<size_t>(std::find_if(logits.begin(), logits.end(),
+                                       [](float value) { return !(value < std::numeric_limits<float>::infinity()); }) -
+                          logits.begin());
+  return invalid("the logit of token " + std::to_string(worst) + " is " +
+                 (std::isnan(logits[worst]) ? "NaN" : "infinite") +
+                 "; the model or a kernel overflowed, so no token can be chosen");
+}
+
+/// The ids that may be chosen, with their penalties: in logits_, or as they came where nothing changes them.
+std::span<const float> Sampler::allow(std::span<const float> logits) {
   const size_t count = std::min<size_t>(logits.size(), vocab_limit_);
+  if (options_.suppress.empty() && options_.bias.empty() && !penalizes())
+    return logits.first(count);
   logits_.assign(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(count));
   for (uint32_t id : options_.suppress)
     if (id < count)
@@ -97,12 +146,16 @@ void Sampler::take(std::span<const float> logits) {
   for (const auto& [id, value] : options_.bias)
     if (id < count)
       logits_[id] += value;
-  penalize();
+  if (penalizes())
+    penalize();
+  return logits_;
+}
+
+bool Sampler::penalizes() const {
+  return options_.repetition_penalty != 1 || options_.presence_penalty != 0 || options_.frequency_penalty != 0;
 }
 
 void Sampler::penalize() {
-  if (options_.repetition_penalty == 1 && options_.presence_penalty == 0 && options_.frequency_penalty == 0)
-    return;
   counts_.assign(logits_.size(), 0);
   size_t window = options_.penalty_window == 0 ? past_.size() : std::min<size_t>(past_.size(), options_.penalty_window);
   for (size_t i = past_.size() - window; i < past_.size(); ++i)
@@ -117,17 +170,9 @@ void Sampler::penalize() {
   }
 }
 
-uint32_t Sampler::argmax() const {
-  size_t best = 0;
-  for (size_t id = 1; id < logits_.size(); ++id)
-    if (logits_[id] >= logits_[best])
-      best = id;
-  return static_cast<uint32_t>(best);
-}
-
 // Softmax with temperature, and min-p, which needs no sum: p / p_max is the exponential itself.
 void Sampler::soften() {
-  float largest = *std::max_element(logits_.begin(), logits_.end());
+  const float largest = largest_of(logits_);
   double sum = 0;
   candidates_.clear();
   for (size_t id = 0; id < logits_.size(); ++id) {

@@ -78,9 +78,10 @@ private:
     uint32_t id;
   };
 
-  void take(std::span<const float> logits);
+  std::span<const float> allow(std::span<const float> logits);
+  bool penalizes() const;
   void penalize();
-  uint32_t argmax() const;
+  static Status refusal(std::span<const float> logits);
   void soften();
   void keep_top_k();
   void keep_top_p();

@@ -36,7 +36,7 @@ public:
   uint64_t max_context() const override { return kContext; }
   uint64_t max_batch() const override { return kMaxBatch; }
   uint64_t sequences() const override { return held_.size(); }
-  unsigned threads() const override { return 1; }
+  unsigned threads() const override { return 3; }
   StatusOr<Sequence> open(const formats::OverlaySelection& selection, std::span<const uint32_t>) override {
     for (size_t i = 0; i < held_.size(); ++i)
       if (!held_[i].open) {

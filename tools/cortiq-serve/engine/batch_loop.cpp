@@ -36,7 +36,7 @@ struct BatchLoop::Running {
 
 BatchLoop::BatchLoop(uint64_t token_count, std::shared_ptr<const runtime::text::TextModel> text,
                      std::unique_ptr<BatchEngine> engine)
-    : token_count_(token_count), text_(std::move(text)), engine_(std::move(engine)) {}
+    : token_count_(token_count), text_(std::move(text)), engine_(std::move(engine)), crew_(engine_->threads()) {}
 
 BatchLoop::~BatchLoop() = default;
 
@@ -201,28 +201,29 @@ void BatchLoop::step() {
   const auto start = Job::Clock::now();
   const StatusOr<std::span<const BatchEngine::Result>> results = engine_->step(parts_);
   uint64_t tokens = 0;
+  choices_.clear();
   for (size_t i = 0; i < parts_.size(); ++i) {
     tokens += parts_[i].tokens.size();
     counts_.step_answers += parts_[i].tokens.size() == 1 ? 1 : 0;
+    Running& member = *members_[i];
     const Status& status = results.ok() ? (*results)[i].status : results.status();
-    if (!status.ok())
-      end(*members_[i], Outcome::kFailed, status.message());
-    else if (parts_[i].logits)
-      take(*members_[i], (*results)[i].logits);
+    if (!status.ok()) {
+      end(member, Outcome::kFailed, status.message());
+    } else if (parts_[i].logits) {
+      const std::span<const float> logits = (*results)[i].logits;
+      choices_.push_back({&member, logits, std::nullopt, {}});
+      if (member.text.size() == member.request().prompt.size())
+        fork(member, logits);
+    }
   }
+  choose_tokens();
   ++counts_.steps;
   counts_.step_tokens += tokens;
   chunks_.ran(tokens, std::chrono::duration<double>(Job::Clock::now() - start).count());
 }
 
-void BatchLoop::take(Running& member, std::span<const float> logits) {
-  if (member.text.size() == member.request().prompt.size())
-    fork(member, logits);
-  choose(member, logits);
-}
-
 /// Those that wait with the same prompt go on from here.
-void BatchLoop::fork(Running& leader, std::span<const float> logits) {
+void BatchLoop::fork(const Running& leader, std::span<const float> logits) {
   for (const Member& member : running_) {
     if (member->ended || member->begun || member->text != leader.text ||
         !(member->request().overlay == leader.request().overlay))
@@ -233,25 +234,31 @@ void BatchLoop::fork(Running& leader, std::span<const float> logits) {
     member->sequence = *forked;
     member->begun = true;
     member->finish.kept_tokens = leader.text.size();
-    choose(*member, logits);
+    choices_.push_back({member.get(), logits, std::nullopt, {}});
   }
 }
 
-void BatchLoop::choose(Running& member, std::span<const float> logits) {
-  Status status;
-  try {
-    status = choose_token(member, logits);
-  } catch (const std::bad_alloc&) {
-    status = io_error("there is not enough memory for this request");
-  }
-  if (!status.ok())
-    end(member, Outcome::kFailed, status.message());
+void BatchLoop::choose_tokens() {
+  crew_.run(choices_.size(), [&](size_t i) {
+    Choice& choice = choices_[i];
+    try {
+      choice.status = choose_token(*choice.member, choice.logits, choice.outcome);
+    } catch (const std::bad_alloc&) {
+      choice.status = io_error("there is not enough memory for this request");
+    }
+  });
+  for (const Choice& choice : choices_)
+    if (!choice.status.ok())
+      end(*choice.member, Outcome::kFailed, choice.status.message());
+    else if (choice.outcome)
+      end(*choice.member, *choice.outcome);
 }
 
-Status BatchLoop::choose_token(Running& member, std::span<const float> logits) {
+/// Touches nothing but the member, so that several can be at it at once.
+Status BatchLoop::choose_token(Running& member, std::span<const float> logits, std::optional<Outcome>& outcome) const {
   const Request& request = member.request();
   if (request.max_tokens == 0) {
-    end(member, Outcome::kLength);
+    outcome = Outcome::kLength;
     return {};
   }
   std::span<const float> allowed = logits;
@@ -262,16 +269,16 @@ Status BatchLoop::choose_token(Running& member, std::span<const float> logits) {
   }
   CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, member.sampler.sample(allowed));
   if (!request.ignore_end && is_end(id)) {
-    end(member, Outcome::kStop);
+    outcome = Outcome::kStop;
     return {};
   }
   member.sampler.observe(id);
   member.text.push_back(id);
   CORTIQ_RETURN_IF_ERROR(member.answer.take(id, logits));
   if (member.answer.stopped() || (request.constraint && !request.constraint->accept(id)))
-    end(member, Outcome::kStop);
+    outcome = Outcome::kStop;
   else if (member.answer.tokens() >= request.max_tokens || member.text.size() > engine_->max_context())
-    end(member, Outcome::kLength);
+    outcome = Outcome::kLength;
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/text/text_section.h"
 #include "tools/cortiq-serve/engine/answer.h"
 #include "tools/cortiq-serve/engine/chunk_policy.h"
+#include "tools/cortiq-serve/engine/crew.h"
 #include "tools/cortiq-serve/engine/job.h"
 
 namespace cortiq::serve {
@@ -69,10 +70,9 @@ private:
   bool make_room(const Running& member, uint64_t tokens);
   void add_part(Running& member, uint64_t tokens);
   void step();
-  void take(Running& member, std::span<const float> logits);
-  void fork(Running& leader, std::span<const float> logits);
-  void choose(Running& member, std::span<const float> logits);
-  Status choose_token(Running& member, std::span<const float> logits);
+  void fork(const Running& leader, std::span<const float> logits);
+  void choose_tokens();
+  Status choose_token(Running& member, std::span<const float> logits, std::optional<Outcome>& outcome) const;
   void end(Running& member, Outcome outcome, std::string message = "");
   void collect(std::vector<Ended>& ended);
   bool is_end(uint32_t id) const;
@@ -82,6 +82,7 @@ private:
   const std::unique_ptr<runtime::BatchEngine> engine_;
   std::vector<Member> running_; ///< the oldest first
   ChunkPolicy chunks_;
+  Crew crew_; ///< chooses tokens: to weigh a large vocabulary takes as long as a good part of a step
   uint64_t rounds_ = 0;
   BatchCounts counts_;
 
@@ -89,6 +90,14 @@ private:
   std::vector<Running*> members_; ///< of the parts
   std::vector<runtime::BatchEngine::Part> parts_;
   uint64_t reserved_ = 0; ///< pages that the parts take
+  /// A token that is to be chosen.
+  struct Choice {
+    Running* member;
+    std::span<const float> logits;
+    std::optional<Outcome> outcome; ///< it was the last one
+    Status status;
+  };
+  std::vector<Choice> choices_;
 };
 
 } // namespace cortiq::serve
