@@ -51,13 +51,15 @@ typedef struct cortiq_model cortiq_model;
 
 typedef struct cortiq_load_options {
   size_t size;
-  int32_t verify_weights; /* check the hash of every part of the weights: reads the whole file */
-  int32_t large_pages;    /* weights in large pages: reads and copies the whole file */
-  int32_t numa;           /* spread weights over the nodes of a machine that has several */
-  uint64_t memory;        /* bytes for weights, caches and work space of all sessions; experts beyond them stay in the
-                             file until needed. 0: no limit */
+  int32_t verify_weights;  /* check the hash of every part of the weights: reads the whole file */
+  int32_t large_pages;     /* weights in large pages: reads and copies the whole file */
+  int32_t numa;            /* spread weights over the nodes of a machine that has several */
+  uint64_t memory;         /* bytes for weights, caches and work space of all sessions; experts beyond them stay in the
+                              file until needed. 0: no limit */
+  const char* require_key; /* 64 hexadecimal digits, or a file that holds them: the ed25519 key that has to have signed
+                              the artifact, of which every hash is checked then. Null: nobody has to */
 } cortiq_load_options;
-#define CORTIQ_LOAD_OPTIONS {sizeof(cortiq_load_options), 0, 0, 1, 0}
+#define CORTIQ_LOAD_OPTIONS {sizeof(cortiq_load_options), 0, 0, 1, 0, 0}
 
 /* Maps and checks the artifact `path`. `options` may be null. */
 CORTIQ_API cortiq_status cortiq_model_load(const char* path, const cortiq_load_options* options, cortiq_model** model);

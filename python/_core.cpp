@@ -32,8 +32,10 @@ Rows copy_of(const cortiq::Logits& logits) {
   return Rows(values, {logits.rows, logits.columns}, owner);
 }
 
-cortiq_load_options load_options(bool verify_weights, uint64_t memory, bool large_pages) {
+cortiq_load_options load_options(bool verify_weights, uint64_t memory, bool large_pages,
+                                 const std::optional<std::string>& require_key) {
   cortiq_load_options options = CORTIQ_LOAD_OPTIONS;
+  options.require_key = require_key ? require_key->c_str() : nullptr;
   options.verify_weights = verify_weights ? 1 : 0;
   options.memory = memory;
   options.large_pages = large_pages ? 1 : 0;
@@ -111,11 +113,13 @@ NB_MODULE(_core, m) {
   nb::class_<cortiq::Model>(m, "Model")
       .def(
           "__init__",
-          [](cortiq::Model* self, const std::string& path, bool verify_weights, uint64_t memory, bool large_pages) {
+          [](cortiq::Model* self, const std::string& path, bool verify_weights, uint64_t memory, bool large_pages,
+             const std::optional<std::string>& require_key) {
             const nb::gil_scoped_release unlocked;
-            new (self) cortiq::Model(path, load_options(verify_weights, memory, large_pages));
+            new (self) cortiq::Model(path, load_options(verify_weights, memory, large_pages, require_key));
           },
-          nb::arg("path"), nb::arg("verify_weights"), nb::arg("memory"), nb::arg("large_pages"))
+          nb::arg("path"), nb::arg("verify_weights"), nb::arg("memory"), nb::arg("large_pages"),
+          nb::arg("require_key").none())
       .def("describe", &describe)
       .def("skills", &cortiq::Model::skills)
       .def("masks", &cortiq::Model::masks)

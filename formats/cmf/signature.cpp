@@ -1,6 +1,5 @@
 #include "formats/cmf/signature.h"
 
-#include <algorithm>
 #include <sodium.h>
 #include <unistd.h>
 
@@ -15,44 +14,7 @@ constexpr std::string_view kAlgorithm = "ed25519-sha256";
 /// A sidecar is some 330 bytes; what is far beyond that is something else.
 constexpr size_t kLargestSidecar = 65536;
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9')
-    return c - '0';
-  if (c >= 'a' && c <= 'f')
-    return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-template <size_t N>
-Status parse_hex(std::string_view hex, const std::string& what, std::array<uint8_t, N>& out) {
-  const bool digits = std::all_of(hex.begin(), hex.end(), [](char c) { return hex_digit(c) >= 0; });
-  if (hex.size() != 2 * N || !digits)
-    return invalid(what + " is " + quote(hex) + ", not " + std::to_string(2 * N) + " hexadecimal digits");
-  for (size_t i = 0; i < N; ++i)
-    out[i] = static_cast<uint8_t>(hex_digit(hex[2 * i]) << 4 | hex_digit(hex[2 * i + 1]));
-  return {};
-}
-
-template <size_t N>
-std::string to_hex(const std::array<uint8_t, N>& bytes) {
-  std::string out;
-  for (const uint8_t byte : bytes)
-    for (const int digit : {byte >> 4, byte & 15})
-      out += "0123456789abcdef"[digit];
-  return out;
-}
-
 } // namespace
-
-StatusOr<SignerKey> parse_signer_key(std::string_view hex, const std::string& what) {
-  SignerKey key;
-  CORTIQ_RETURN_IF_ERROR(parse_hex(hex, what, key));
-  return key;
-}
-
-std::string signer_key_hex(const SignerKey& key) {
-  return to_hex(key);
-}
 
 std::string cmf_signature_path(const std::string& path) {
   return path + ".sig";
@@ -71,9 +33,9 @@ StatusOr<CmfSignature> parse_cmf_signature(std::string_view json, const std::str
   fields.required("sig", signature);
   CORTIQ_RETURN_IF_ERROR(fields.status());
   CmfSignature out;
-  CORTIQ_RETURN_IF_ERROR(parse_hex(key, what + ": pubkey", out.key));
-  CORTIQ_RETURN_IF_ERROR(parse_hex(digest, what + ": sha256", out.sha256));
-  CORTIQ_RETURN_IF_ERROR(parse_hex(signature, what + ": sig", out.signature));
+  CORTIQ_RETURN_IF_ERROR(parse_hex_digits(key, what + ": pubkey", out.key));
+  CORTIQ_RETURN_IF_ERROR(parse_hex_digits(digest, what + ": sha256", out.sha256));
+  CORTIQ_RETURN_IF_ERROR(parse_hex_digits(signature, what + ": sig", out.signature));
   return out;
 }
 
@@ -105,9 +67,9 @@ StatusOr<CmfSignature> sign_cmf(std::span<const uint8_t> bytes, const SignerKey&
 
 std::string cmf_signature_json(const CmfSignature& signature) {
   const Json object = {{"alg", kAlgorithm},
-                       {"pubkey", to_hex(signature.key)},
-                       {"sha256", to_hex(signature.sha256)},
-                       {"sig", to_hex(signature.signature)}};
+                       {"pubkey", hex_digits(signature.key)},
+                       {"sha256", hex_digits(signature.sha256)},
+                       {"sig", hex_digits(signature.signature)}};
   return object.dump(2) + "\n";
 }
 

@@ -10,11 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "formats/signing/signer_key.h"
 #include "formats/status.h"
 
 namespace cortiq::formats {
-
-using SignerKey = std::array<uint8_t, 32>;
 
 /// What a sidecar says.
 struct CmfSignature {
@@ -22,11 +21,6 @@ struct CmfSignature {
   std::array<uint8_t, 32> sha256{};
   std::array<uint8_t, 64> signature{};
 };
-
-/// A key from 64 hexadecimal digits of either case; `what` names it in the message.
-StatusOr<SignerKey> parse_signer_key(std::string_view hex, const std::string& what);
-/// Its 64 digits in lower case.
-std::string signer_key_hex(const SignerKey& key);
 
 /// The name of the sidecar of the file `path`.
 std::string cmf_signature_path(const std::string& path);

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, Iterable, List, Mapping, Sequence
+from typing import Any, Iterable, List, Mapping, Optional, Sequence
 
 from . import _core
 
@@ -28,9 +28,12 @@ class ModelInfo:
 class Model:
     """A mapped and checked artifact; shared by its sessions."""
 
-    def __init__(self, path: str | os.PathLike[str], *, verify_weights: bool = False, memory: int = 0, large_pages: bool = False) -> None:
-        """`memory`: bytes for weights, caches and work space of all sessions, beyond which experts stay in the file; 0: no limit."""
-        self._core = _core.Model(os.fspath(path), verify_weights, memory, large_pages)
+    def __init__(self, path: str | os.PathLike[str], *, verify_weights: bool = False, memory: int = 0, large_pages: bool = False,
+                 require_key: Optional[str] = None) -> None:
+        """`memory`: bytes for weights, caches and work space of all sessions, beyond which experts stay in the file; 0: no limit.
+        `require_key`: the key that has to have signed the artifact, as 64 hexadecimal digits or the name of a file that holds them.
+        """
+        self._core = _core.Model(os.fspath(path), verify_weights, memory, large_pages, require_key)
         self.info = ModelInfo(**self._core.describe())
         self.skills: List[str] = self._core.skills()
         self.masks: List[str] = self._core.masks()

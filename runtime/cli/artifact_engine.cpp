@@ -37,6 +37,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   const auto start = std::chrono::steady_clock::now();
   LoadOptions load;
   load.verify_weights = options.verify;
+  load.require_key = options.artifact_key;
   load.memory = options.memory;
   load.target = options.artifact_target;
   load.placement = {options.pages == "large", options.numa == "auto"};

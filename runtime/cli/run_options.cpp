@@ -10,6 +10,7 @@
 
 #include "formats/artifact/artifact_file.h"
 #include "formats/quote.h"
+#include "formats/signing/signer_key.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
@@ -174,6 +175,11 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->type_name("NAME")
       ->group(machine);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);
+  app.add_option("--require-key", o.require_key,
+                 "refuse an artifact or a model that is not signed with this ed25519 key: 64 digits, or the file that "
+                 "holds them")
+      ->type_name("KEY")
+      ->group(machine);
   app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);
 
   const std::string compile = "A model instead of an artifact";
@@ -182,9 +188,6 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->group(compile);
   app.add_option("--cache", o.cache, "folder of compiled models (default: $XDG_CACHE_HOME/cortiq or ~/.cache/cortiq)")
       ->type_name("DIR")
-      ->group(compile);
-  app.add_option("--require-key", o.require_key, "refuse a model that is not signed with this ed25519 key (64 digits)")
-      ->type_name("HEX")
       ->group(compile);
 }
 
@@ -212,6 +215,13 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
     o.verbose = true;
   if (const Status status = o.sampling.validate(); !status.ok())
     return refuse(program, status.message());
+  if (!o.require_key.empty()) {
+    const auto key = formats::read_public_key(o.require_key, "--require-key");
+    if (!key.ok())
+      return refuse(program, key.status().message());
+    o.require_key = formats::signer_key_hex(*key);
+    o.artifact_key = *key;
+  }
   if (o.file.empty() && !o.doctor && o.device != "list")
     return refuse(program, "it needs a FILE to run; see --help");
   // An empty word is a variable of a script that was never set; it is no wish to run without.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/signing/signer_key.h"
 #include "runtime/generate/draft_policy.h"
 #include "runtime/sampling/sampler.h"
 
@@ -48,7 +49,8 @@ struct RunOptions {
   std::string artifact_target; ///< of those that an artifact holds; empty: the best that can run
   // For a model that has to be compiled first.
   std::string numerics, target, cache;
-  std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed it
+  std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed what `file` names; empty = nobody
+  std::optional<formats::SignerKey> artifact_key; ///< the same, where it is an artifact
 };
 
 /// What came of a command line: go on, or end with this code (after --help, or a sentence on stderr).

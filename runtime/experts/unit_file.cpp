@@ -35,7 +35,8 @@ StatusOr<UnitFile> UnitFile::open(const std::string& path, std::span<const uint8
     return io_error("cannot read " + formats::quote(path) + ": " + std::strerror(errno));
   if (first_page.size() < kReadAlignment || std::memcmp(page.get(), first_page.data(), kReadAlignment) != 0)
     return io_error(formats::quote(path) + " was replaced while it was being loaded; start again");
-  file.stamp_ = {static_cast<uint64_t>(info.st_size), info.st_mtim};
+  if (!hashes.always) // else it stays one that no file bears
+    file.stamp_ = {static_cast<uint64_t>(info.st_size), info.st_mtim};
   file.leaves_ = std::make_unique<WeightLeaves>(std::move(hashes));
   return file;
 }

@@ -43,6 +43,7 @@ public:
 struct WeightHashes {
   uint64_t offset = 0, bytes = 0; ///< of the part; a multiple of kReadAlignment, and any
   std::vector<uint8_t> leaves;
+  bool always = false; ///< whatever is read is held against them, not only after a change
 };
 
 enum class ReaderKind { kBest, kUring, kThreads };

@@ -15,6 +15,7 @@
 #include "formats/page_release.h"
 #include "formats/quote.h"
 #include "runtime/loader/resolver.h"
+#include "runtime/loader/signature.h"
 #include "runtime/loader/symbols.h"
 #include "runtime/loader/verified_root.h"
 #include "runtime/ops/moe_stages.h"
@@ -368,11 +369,11 @@ void read_all_but(std::span<const uint8_t> section, const std::vector<ExpertBank
 }
 
 /// The hashes of the weights, copied: they are for when the file that holds them was changed.
-WeightHashes weight_hashes(const LoadedArtifact& artifact) {
+WeightHashes weight_hashes(const LoadedArtifact& artifact, bool always) {
   const std::span<const uint8_t> section = artifact.file.section(ArtifactSection::kWeights);
   const auto* leaves = artifact.manifest->weights_leaves();
   return {static_cast<uint64_t>(section.data() - artifact.file.file().data()), section.size(),
-          leaves ? std::vector<uint8_t>(leaves->begin(), leaves->end()) : std::vector<uint8_t>()};
+          leaves ? std::vector<uint8_t>(leaves->begin(), leaves->end()) : std::vector<uint8_t>(), always};
 }
 
 /// Takes the experts out of the mapping, where a budget was set.
@@ -405,7 +406,8 @@ Status divide_memory(LoadedArtifact& artifact, const std::string& path, const Ar
     read_all_but(artifact.file.section(ArtifactSection::kWeights), facts.expert_banks);
     CORTIQ_ASSIGN_OR_RETURN(artifact.experts, ExpertStore::make(std::move(matrices)));
     CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<UnitReader> reader,
-                            open_unit_reader(path, artifact.file.file().first(kReadAlignment), weight_hashes(artifact),
+                            open_unit_reader(path, artifact.file.file().first(kReadAlignment),
+                                             weight_hashes(artifact, options.require_key.has_value()),
                                              [store = artifact.experts.get()](uint32_t unit, const Status& status) {
                                                store->complete(unit, status);
                                              }));
@@ -482,18 +484,28 @@ Status load_into(LoadedArtifact& artifact, const std::string& path, const Artifa
                                        artifact.file.header().machine));
   CORTIQ_ASSIGN_OR_RETURN(artifact.taken, take_target(artifact, options));
   CORTIQ_ASSIGN_OR_RETURN(artifact.program_table, read_program(artifact.targets[artifact.taken.index]));
-  return options.resolve ? resolve_program(artifact, path, options) : Status();
+  if (options.resolve)
+    return resolve_program(artifact, path, options);
+  if (options.verify_weights && artifact.manifest->weights_embedded())
+    return check_weight_hashes(*artifact.manifest, artifact.file.section(ArtifactSection::kWeights), options);
+  return {};
 }
 
 } // namespace
 
 StatusOr<std::unique_ptr<LoadedArtifact>> load_artifact(const std::string& path, const ArtifactLoadOptions& options) {
-  CORTIQ_ASSIGN_OR_RETURN(MappedArtifact file, MappedArtifact::open(path));
+  CORTIQ_ASSIGN_OR_RETURN(MappedArtifact file, MappedArtifact::open(path, options.require_key.has_value()));
   if (options.check_features)
     if (Status status = file.check_machine(); !status.ok())
       return status.with_prefix(quote(path));
+  ArtifactLoadOptions how = options;
+  if (options.require_key) {
+    if (Status status = require_signature(file, path, *options.require_key); !status.ok())
+      return status.with_prefix(quote(path));
+    how.verify_weights = true;
+  }
   auto out = std::make_unique<LoadedArtifact>(LoadedArtifact{.file = std::move(file)});
-  if (Status status = load_into(*out, path, options); !status.ok())
+  if (Status status = load_into(*out, path, how); !status.ok())
     return status.with_prefix(quote(path));
   return out;
 }

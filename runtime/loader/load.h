@@ -10,6 +10,7 @@
 
 #include "formats/artifact/artifact_generated.h"
 #include "formats/overlay/catalog.h"
+#include "formats/signing/signer_key.h"
 #include "formats/status.h"
 #include "runtime/executor/program.h"
 #include "runtime/experts/expert_store.h"
@@ -60,6 +61,9 @@ struct LoadedArtifact {
 
 struct ArtifactLoadOptions {
   bool verify_weights = false;
+  /// Whoever has to have signed it: nothing of it is used before its signature and every hash, those of the weights
+  /// too, were found right.
+  std::optional<formats::SignerKey> require_key = std::nullopt;
   std::optional<uint64_t> fill_seed = std::nullopt;
   unsigned threads = 1;       ///< for hashing and filling
   std::string target = {};    ///< the one to take, of an artifact of several; empty: the best that can run

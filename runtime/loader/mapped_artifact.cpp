@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <utility>
 
-#include "formats/artifact/artifact_hash.h"
 #include "formats/checked_math.h"
 #include "formats/file_guard.h"
 #include "formats/input_files.h"
@@ -27,6 +26,12 @@ constexpr uint32_t kThisMachine = EM_X86_64;
 constexpr uint32_t kThisMachine = EM_AARCH64;
 #else
 constexpr uint32_t kThisMachine = EM_NONE;
+#endif
+
+#if defined(MFD_EXEC)
+constexpr unsigned kExecutableMemory = MFD_EXEC;
+#else
+constexpr unsigned kExecutableMemory = 0x10; // MFD_EXEC of Linux 6.3
 #endif
 
 std::string machine_name(uint32_t machine) {
@@ -56,7 +61,7 @@ bool same_hash(const formats::Hash256& hash, const uint8_t* stored) {
 
 } // namespace
 
-StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path) {
+StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path, bool sealed) {
   const std::string name = formats::quote(path);
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0)
@@ -77,10 +82,14 @@ StatusOr<MappedArtifact> MappedArtifact::open(const std::string& path) {
     return system_error(("cannot map " + name).c_str(), errno);
   out.base_ = static_cast<uint8_t*>(base);
   formats::watch_mapping(out.base_, out.bytes_, path);
+  Descriptor memory{-1};
+  if (sealed)
+    if (Status status = out.seal(memory.fd); !status.ok())
+      return status.with_prefix(name);
   std::memcpy(&out.header_, out.base_ + formats::kHeaderOffset, sizeof(ArtifactHeader));
   if (Status status = out.check(path); !status.ok())
     return status.with_prefix(name);
-  if (Status status = out.map_code(file.fd); !status.ok())
+  if (Status status = out.map_code(sealed ? memory.fd : file.fd); !status.ok())
     return status.with_prefix(name);
   formats::watch_mapping(out.code_, out.code_bytes_, path);
   return out;
@@ -121,6 +130,32 @@ Status MappedArtifact::check_machine() const {
                      machine_name(kThisMachine));
 }
 
+/// Puts a sealed copy of the image over its mapping; `memory` receives the copy.
+Status MappedArtifact::seal(int& memory) {
+  // Not checked yet: a wrong size gives a wrong hash, or is refused with the other extents.
+  ArtifactHeader header;
+  std::memcpy(&header, base_ + formats::kHeaderOffset, sizeof(header));
+  uint64_t image = header.sections[static_cast<uint32_t>(ArtifactSection::kWeights)].offset;
+  if (image > bytes_ || image < formats::kArtifactPage || image % formats::kArtifactPage != 0)
+    image = bytes_;
+  memory = memfd_create("cortiq-artifact", MFD_CLOEXEC | MFD_ALLOW_SEALING | kExecutableMemory);
+  if (memory < 0 && errno == EINVAL) // a kernel that knows no other memory than executable one
+    memory = memfd_create("cortiq-artifact", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (memory < 0)
+    return system_error("cannot make memory for a sealed copy of it", errno);
+  for (uint64_t done = 0; done < image;) {
+    const ssize_t written = write(memory, base_ + done, image - done);
+    if (written <= 0)
+      return system_error("cannot fill the sealed copy of it", written < 0 ? errno : ENOSPC);
+    done += static_cast<uint64_t>(written);
+  }
+  if (fcntl(memory, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return system_error("cannot seal the copy of it", errno);
+  if (mmap(base_, image, PROT_READ, MAP_PRIVATE | MAP_FIXED, memory, 0) == MAP_FAILED)
+    return system_error("cannot map the sealed copy of it", errno);
+  return {};
+}
+
 Status MappedArtifact::map_code(int fd) {
   const formats::ArtifactExtent code = header_.sections[static_cast<uint32_t>(ArtifactSection::kCode)];
   if (code.bytes == 0)
@@ -141,6 +176,12 @@ Status MappedArtifact::map_code(int fd) {
 std::span<const uint8_t> MappedArtifact::section(ArtifactSection section) const {
   const formats::ArtifactExtent extent = header_.sections[static_cast<uint32_t>(section)];
   return {base_ + extent.offset, extent.bytes};
+}
+
+formats::Hash256 MappedArtifact::root() const {
+  formats::Hash256 out;
+  std::memcpy(out.data(), header_.header_hash, out.size());
+  return out;
 }
 
 const uint8_t* MappedArtifact::code_at(uint64_t file_offset) const {

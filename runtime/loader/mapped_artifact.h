@@ -8,6 +8,7 @@
 #include <string>
 
 #include "formats/artifact/artifact_file.h"
+#include "formats/artifact/artifact_hash.h"
 #include "formats/status.h"
 
 namespace cortiq::runtime {
@@ -15,8 +16,9 @@ namespace cortiq::runtime {
 class MappedArtifact {
 public:
   /// Maps `path` (code read and execute, everything else read only) and checks header, extents and hashes of all but
-  /// the weights.
-  static StatusOr<MappedArtifact> open(const std::string& path);
+  /// the weights. `sealed`: what is checked is a copy, of all but the weights, that nobody can change any more,
+  /// whatever becomes of the file.
+  static StatusOr<MappedArtifact> open(const std::string& path, bool sealed = false);
 
   /// Fails when the code is for another machine than this one.
   Status check_machine() const;
@@ -26,6 +28,8 @@ public:
   ~MappedArtifact();
 
   const formats::ArtifactHeader& header() const { return header_; }
+  /// The hash of the header page, which was found right: what a signature is over.
+  formats::Hash256 root() const;
   std::span<const uint8_t> section(formats::ArtifactSection section) const;
   /// The whole file, for reading.
   std::span<const uint8_t> file() const { return {base_, bytes_}; }
@@ -35,6 +39,7 @@ public:
 private:
   MappedArtifact() = default;
   Status check(const std::string& path) const;
+  Status seal(int& memory);
   Status map_code(int fd);
   void unmap();
 

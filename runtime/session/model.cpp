@@ -45,12 +45,13 @@ Model::~Model() = default;
 
 StatusOr<std::shared_ptr<const Model>> Model::load(const std::string& path, const LoadOptions& options) {
   ArtifactLoadOptions load;
-  load.verify_weights = options.verify_weights;
+  load.verify_weights = options.verify_weights || options.require_key.has_value();
+  load.require_key = options.require_key;
   load.fill_seed = options.fill_seed;
   load.memory = options.memory;
   load.target = options.target;
   load.placement = options.placement;
-  if (options.verify_weights || options.fill_seed || options.placement.large_pages)
+  if (load.verify_weights || options.fill_seed || options.placement.large_pages)
     load.threads = default_threads(read_cpu_limits());
   StatusOr<std::unique_ptr<LoadedArtifact>> artifact = load_artifact(path, load);
   if (!artifact.ok())

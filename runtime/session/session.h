@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/signing/signer_key.h"
 #include "formats/status.h"
 #include "runtime/engine.h"
 #include "runtime/executor/kv_type.h"
@@ -25,6 +26,8 @@ class GpuModel; // runtime/vulkan
 /// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
 struct LoadOptions {
   bool verify_weights = false; ///< check the hash of every leaf of the weights
+  /// Whoever has to have signed the artifact; every hash is checked then, too.
+  std::optional<formats::SignerKey> require_key = std::nullopt;
   std::optional<uint64_t> fill_seed =
       std::nullopt; ///< for artifacts without weights: fill them with valid random blocks
   /// Bytes that weights, caches and work space of all sessions may take; 0: no limit. Experts that do not fit are read

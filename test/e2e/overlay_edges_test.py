@@ -3,6 +3,7 @@
 name nothing. Compiled models are held against the reference, and against models that have a skill's tensors as their own.
 """
 import json
+import os
 import re
 import sys
 
@@ -222,6 +223,7 @@ def check_skill_outputs(tally, o):
     with open(o.scratch.path("m.cmf"), "wb") as copy, open(key, "w") as seed:
         copy.write(open(base, "rb").read())
         seed.write("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60\n")
+    os.chmod(key, 0o600)
     tally.check("a signature never replaces its key", harness.why_not_refusal(o.call("cortiq-skill", "sign", o.scratch.path("m.cmf"), "--key", key)))
 
 

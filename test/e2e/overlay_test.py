@@ -105,6 +105,7 @@ def check_signatures(tally, o):
     shutil.copy(o.model("alone-base.cmf"), mine)
     with open(seed, "w") as file:
         file.write("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60\n")  # RFC 8032, test 1
+    os.chmod(seed, 0o600)
     signer = o.tool("cortiq-skill", "sign", mine, "--key", seed).stdout
     expected = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
     tally.check("the public key of RFC 8032's seed", None if expected in signer else signer)

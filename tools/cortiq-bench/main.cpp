@@ -10,6 +10,7 @@
 #include "formats/artifact/artifact_file.h"
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
+#include "formats/signing/signer_key.h"
 #include "formats/standard_output.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
@@ -46,7 +47,7 @@ struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
-  std::string numerics, target, memory, output, synthetic, threads, counted, processors;
+  std::string numerics, target, memory, output, synthetic, threads, counted, processors, key;
   uint64_t seed = 0;
   bool bandwidth = false, barriers = false, machine = false;
 };
@@ -88,6 +89,9 @@ void declare(CLI::App& app, CommandLine& line) {
       ->check(whole_number(0, kMostDevices));
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
+  app.add_option("--require-key", line.key,
+                 "refuse artifacts that are not signed with this ed25519 key: 64 digits, or the file that holds them")
+      ->type_name("KEY");
   app.add_flag("--no-machine", line.model.no_machine, "do not measure how fast the machine reads beside a model");
   app.add_flag("--json", line.model.json, "print one JSON object");
   app.add_flag("--verbose", line.model.verbose, "print one line a kernel on stderr");
@@ -281,6 +285,12 @@ Status run_machine(const CLI::App& app, const CommandLine& line) {
 }
 
 Status run(CLI::App& app, CommandLine& line) {
+  if (!line.key.empty()) {
+    for (const char* mode :
+         {"--perplexity", "--gemv", "--barriers", "--machine", "--bandwidth", "--synthetic", "--static"})
+      CORTIQ_RETURN_IF_ERROR(refuse(app, "--require-key", {mode}));
+    CORTIQ_ASSIGN_OR_RETURN(line.model.require_key, cortiq::formats::read_public_key(line.key, "--require-key"));
+  }
   if (app.count("--perplexity") != 0)
     return run_quality(app, line);
   CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));

@@ -234,6 +234,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
                            CeilingsByThreads& ceilings) {
   runtime::LoadOptions load;
   load.fill_seed = options.fill_seed;
+  load.require_key = options.require_key;
   load.memory = options.memory;
   load.target = options.target;
   load.placement = {options.pages == "large", options.numa == "auto"};

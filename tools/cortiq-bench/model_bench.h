@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/signing/signer_key.h"
 #include "formats/status.h"
 
 namespace cortiq::bench {
@@ -23,6 +24,7 @@ struct ModelBenchOptions {
   uint64_t memory = 0; ///< bytes of the budget; 0 = none
   std::string pages = "system", numa = "auto";
   std::optional<uint64_t> fill_seed;
+  std::optional<formats::SignerKey> require_key; ///< whoever has to have signed each artifact
   bool json = false;
   bool verbose = false;
   bool profile = false;

@@ -8,6 +8,7 @@
 #include "compiler/emit/emit_artifact.h"
 #include "compiler/target/target_table.h"
 #include "formats/artifact/artifact_file.h"
+#include "formats/artifact/artifact_signature.h"
 #include "formats/atomic_file.h"
 #include "formats/quote.h"
 
@@ -99,6 +100,8 @@ Status read_emit(const cl::opt<std::string>& option, EmitKind& out) {
 Status check(const CompileOptions& o) {
   if (o.numerics != "fast" && o.numerics != "exact")
     return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
+  if (o.sign && o.emit != EmitKind::kArtifact)
+    return invalid("--sign belongs to an artifact, not to --emit");
   if (o.emit == EmitKind::kArtifact && o.output.empty())
     return invalid("name the artifact to write with -o OUT.cqa");
   if (o.gemv.empty()) {
@@ -169,8 +172,13 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
                                cl::cat(main));
 
   cl::opt<std::string, true> require_key("require-key",
-                                         cl::desc("Refuse a model that is not signed with this ed25519 key"),
-                                         cl::value_desc("HEX"), cl::location(o.require_key), cl::cat(main));
+                                         cl::desc("Refuse a model that is not signed with this ed25519 key: 64 digits, "
+                                                  "or the file that holds them"),
+                                         cl::value_desc("KEY"), cl::location(o.require_key), cl::cat(main));
+  cl::opt<std::string> sign("sign",
+                            cl::desc("Sign the artifact, beside it as FILE.sig, with the key of this file, which "
+                                     "cortiq-skill make-key makes"),
+                            cl::value_desc("KEYFILE"), cl::cat(main));
   cl::opt<std::string, true> cache_key("cache-key", cl::desc("Write this into the artifact's options"),
                                        cl::value_desc("TEXT"), cl::location(o.cache_key), cl::cat(main), cl::Hidden);
 
@@ -212,6 +220,11 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   CORTIQ_RETURN_IF_ERROR(read_number(threads, kMaxThreads, o.threads));
   CORTIQ_RETURN_IF_ERROR(read_number(path_memory, kMaxPathMemory, o.path_memory));
   CORTIQ_RETURN_IF_ERROR(read_emit(emit, o.emit));
+  if (sign.getNumOccurrences() != 0) {
+    CORTIQ_ASSIGN_OR_RETURN(o.sign, formats::read_key_file(sign));
+    // Now, not when the artifact is written.
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(sign, formats::artifact_signature_path(o.output)));
+  }
   CORTIQ_RETURN_IF_ERROR(check(o));
   return std::optional(std::move(o));
 }

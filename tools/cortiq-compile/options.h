@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "formats/signing/signer_key.h"
 #include "formats/status.h"
 
 namespace cortiq::tools {
@@ -27,7 +28,8 @@ struct CompileOptions {
   uint64_t max_batch = 256;
   unsigned threads = 0;    ///< 0 = all cores
   std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed the model; empty = nobody
-  std::string cache_key;   ///< what cortiq-run knows its copy by; written into the artifact's options
+  std::optional<formats::SignerKey> sign; ///< the seed of whoever signs the artifact
+  std::string cache_key;                  ///< what cortiq-run knows its copy by; written into the artifact's options
   bool print_ir_after_all = false;
   bool time_passes = false;
 

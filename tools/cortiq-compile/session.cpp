@@ -7,7 +7,9 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include "formats/artifact/artifact_signature.h"
 #include "formats/atomic_file.h"
+#include "formats/input_files.h"
 #include "formats/quote.h"
 #include "formats/standard_output.h"
 #include "runtime/loader/load.h"
@@ -99,11 +101,23 @@ Status CompileSession::write_artifact(std::span<const compiler::TargetProgram> p
   compiler::WriteOptions write;
   write.threads = threads_;
   // Nothing gets its name that the runtime would refuse. The artifact may be for another machine than this one.
-  write.verify = [embedded = facts.embedWeights](const std::string& path) {
-    return runtime::check_artifact(path, {.check_features = false, .resolve = embedded});
+  if (options_.sign)
+    CORTIQ_RETURN_IF_ERROR(formats::check_output(formats::artifact_signature_path(options_.output)));
+  formats::Hash256 root{};
+  write.verify = [&root, embedded = facts.embedWeights](const std::string& path) -> Status {
+    CORTIQ_RETURN_IF_ERROR(runtime::check_artifact(path, {.check_features = false, .resolve = embedded}));
+    // Before it has a name: what is signed is what was written, whatever stands under that name later.
+    CORTIQ_ASSIGN_OR_RETURN(const runtime::MappedArtifact file, runtime::MappedArtifact::open(path));
+    root = file.root();
+    return {};
   };
   write.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-  return compiler::emitArtifact(programs, model, std::move(facts), options_.output, write);
+  CORTIQ_RETURN_IF_ERROR(compiler::emitArtifact(programs, model, std::move(facts), options_.output, write));
+  if (!options_.sign)
+    return {};
+  CORTIQ_ASSIGN_OR_RETURN(const formats::ArtifactSignature signature, formats::sign_artifact(root, *options_.sign));
+  return formats::write_artifact_signature(options_.output, signature)
+      .with_prefix("the artifact was written, but not its signature");
 }
 
 void CompileSession::say_done() const {

@@ -10,7 +10,7 @@ namespace cortiq::tools {
 Status check_signatures(const compiler::LoadedModel& model, const std::string& path, const std::string& key) {
   std::optional<formats::SignerKey> required;
   if (!key.empty()) {
-    CORTIQ_ASSIGN_OR_RETURN(required, formats::parse_signer_key(key, "--require-key"));
+    CORTIQ_ASSIGN_OR_RETURN(required, formats::read_public_key(key, "--require-key"));
   }
   if (model.cmf)
     return formats::check_cmf_signatures(*model.cmf, required).status();

@@ -10,6 +10,7 @@
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 #include "runtime/loader/load.h"
+#include "runtime/loader/signature.h"
 #include "tools/cortiq-inspect/runnable.h"
 
 namespace cortiq::inspect {
@@ -232,17 +233,22 @@ Status list_artifact(const std::string& path, std::string_view target, bool json
   return {};
 }
 
-Status verify_artifact(const std::string& path) {
+Status verify_artifact(const std::string& path, const std::optional<formats::SignerKey>& required) {
   runtime::ArtifactLoadOptions options;
   options.check_features = false;
   options.resolve = false;
   CORTIQ_ASSIGN_OR_RETURN(const auto tables, runtime::load_artifact(path, options));
   const size_t weights = tables->manifest->weights()->size();
+  StatusOr<std::string> signer = runtime::describe_signature(tables->file, path);
+  if (!signer.ok())
+    return signer.status().with_prefix(formats::quote(path));
   options.verify_weights = true;
+  options.require_key = required;
   options.threads = std::max(1u, std::thread::hardware_concurrency());
   options.resolve = tables->manifest->weights_embedded(); // without weights there is no more to check
   CORTIQ_RETURN_IF_ERROR(runtime::check_artifact(path, options));
-  std::printf("%s: sound, all stored hashes match (%zu weights)\n", formats::quote(path).c_str(), weights);
+  std::printf("%s: sound, all stored hashes match, %s (%zu weights)\n", formats::quote(path).c_str(), signer->c_str(),
+              weights);
   return {};
 }
 

@@ -2,10 +2,12 @@
 
 // What the modes show of a compiled artifact.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "formats/signing/signer_key.h"
 #include "formats/status.h"
 #include "runtime/loader/load.h"
 
@@ -21,7 +23,8 @@ Status list_artifact(const std::string& path, std::string_view target, bool json
 StatusOr<std::vector<runtime::ArtifactTarget>> shown_targets(const runtime::LoadedArtifact& artifact,
                                                              std::string_view target);
 
-/// Every check that the loader makes, and the hash of every leaf of the weights.
-Status verify_artifact(const std::string& path);
+/// Every check that the loader makes, the hash of every leaf of the weights, and the signature, where there is one or
+/// one is required.
+Status verify_artifact(const std::string& path, const std::optional<formats::SignerKey>& required);
 
 } // namespace cortiq::inspect

@@ -33,13 +33,11 @@ Status verify(const formats::GgufFile& file, const std::optional<SignerKey>& req
 Status run(const Arguments& arguments) {
   std::optional<SignerKey> required;
   if (arguments.has("require-key")) {
-    CORTIQ_ASSIGN_OR_RETURN(required, formats::parse_signer_key(arguments.get("require-key"), "--require-key"));
+    CORTIQ_ASSIGN_OR_RETURN(required,
+                            formats::read_public_key(std::string(arguments.get("require-key")), "--require-key"));
   }
-  if (is_artifact(arguments.file)) {
-    if (required)
-      return unsupported(quote(arguments.file) + ": signatures of artifacts are not checked by this version");
-    return verify_artifact(arguments.file);
-  }
+  if (is_artifact(arguments.file))
+    return verify_artifact(arguments.file, required);
   CORTIQ_ASSIGN_OR_RETURN(const ModelFile model, open_model_file(arguments.file));
   std::string found;
   CORTIQ_RETURN_IF_ERROR(std::visit([&](const auto& file) { return verify(file, required, found); }, model));
@@ -48,7 +46,7 @@ Status run(const Arguments& arguments) {
 }
 
 constexpr Option kOptions[] = {
-    {"--require-key", "HEX", "refuse what is not signed with this ed25519 key (64 digits)"},
+    {"--require-key", "KEY", "refuse what is not signed with this ed25519 key: 64 digits, or the file that holds them"},
 };
 
 } // namespace

@@ -72,11 +72,9 @@ Status run(RunOptions& options, int argc, char** argv) {
                            " is compiled already; leave it out, or compile the model again with it");
   if (kind == cortiq::formats::FileKind::kArtifact)
     options.artifact_target = options.target;
-  if (kind == cortiq::formats::FileKind::kArtifact && !options.require_key.empty())
-    return cortiq::unsupported(cortiq::formats::quote(options.file) +
-                               ": signatures of artifacts are not checked by this version; give the model with "
-                               "--require-key");
   std::optional<cortiq::tools::CachedArtifact> cached;
+  if (kind != cortiq::formats::FileKind::kArtifact)
+    options.artifact_key.reset(); // the model's signature is what counts; what is made of it has none
   if (kind != cortiq::formats::FileKind::kArtifact) {
     for (const std::string& file : cortiq::formats::model_files(options.file))
       cortiq::formats::remember_input(file);

@@ -25,7 +25,7 @@ ParseOutcome refuse(const std::string& sentence) {
 }
 
 struct RawOptions {
-  std::string key_file, kv, memory, cache, max_body = "8M", log = "text", fallback;
+  std::string key_file, kv, memory, cache, signer, max_body = "8M", log = "text", fallback;
   uint64_t timeout = 600, drain = 30;
 };
 
@@ -106,7 +106,13 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
   app.add_option("--fallback", raw.fallback, "cpu: sessions go on there when the GPU fails")
       ->check(CLI::IsMember({"cpu"}))
       ->group(work);
-  app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(work);
+
+  const char* trust = "Trust";
+  app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(trust);
+  app.add_option("--require-key", raw.signer,
+                 "refuse an artifact that is not signed with this ed25519 key: 64 digits, or the file that holds them")
+      ->type_name("KEY")
+      ->group(trust);
 }
 
 /// The key of a file's first line.
@@ -146,6 +152,12 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
     if (!key.ok())
       return refuse(key.status().message());
     out.http.api_key = *std::move(key);
+  }
+  if (!raw.signer.empty()) {
+    const auto key = formats::read_public_key(raw.signer, "--require-key");
+    if (!key.ok())
+      return refuse(key.status().message());
+    out.require_key = *key;
   }
   if (out.http.host.empty()) // the library would take it for every address there is
     return refuse("--host names no address");

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "formats/signing/signer_key.h"
 #include "tools/cortiq-serve/engine/scheduler.h"
 #include "tools/cortiq-serve/http/server.h"
 
@@ -14,6 +16,7 @@ struct ServeOptions {
   uint64_t memory = 0;
   bool verify = false;
   std::string device = "auto"; ///< as runtime/cli/gpu_choice.h
+  std::optional<formats::SignerKey> require_key; ///< whoever has to have signed the artifact
   SchedulerOptions scheduler;
   HttpOptions http;
 };

@@ -36,10 +36,14 @@ Status extract(const std::string& file, const std::string& id, const std::option
 Status extract_mask(const std::string& file, const std::string& task, const std::optional<std::string>& base,
                     const std::string& out);
 
-/// Signs each file of a model with the 32-byte seed that stands in `key_file` as 64 hexadecimal digits.
+/// Makes a key file that only its owner can read, and "<path>.pub" beside it; prints the public key.
+Status make_key(const std::string& path);
+
+/// Signs an artifact, or each file of a model, with the key of `key_file`.
 Status sign(const std::string& file, const std::string& key_file);
 
-/// Checks every hash, and the signatures; without a required key a file without signature passes.
+/// Checks every hash of a model or an artifact, and the signatures; without a required key a file without signature
+/// passes.
 Status verify(const std::string& file, const std::optional<std::string>& required_key);
 
 } // namespace cortiq::skill

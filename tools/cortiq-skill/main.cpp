@@ -1,5 +1,5 @@
-// cortiq-skill: skills, masks and signatures of CMF files. Exit codes: 0 done, 2 bad input or bad command line, 1 a bug
-// of ours.
+// cortiq-skill: skills and masks of CMF files, signatures of these and of artifacts. Exit codes: 0 done, 2 bad input or
+// bad command line, 1 a bug of ours.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -81,25 +81,33 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
   extract->add_option("--base", w.base, "the model to bind the skill to (default: FILE)")->type_name("BASE.cmf");
   out(extract);
 
+  CLI::App* make_key =
+      command("make-key", "make a pair of ed25519 keys: KEYFILE, which only its owner can read, and KEYFILE.pub",
+              [&] { return cortiq::skill::make_key(w.key); });
+  make_key->add_option("KEYFILE", w.key, "file to make; one that exists is never replaced")->required();
+
   CLI::App* sign =
       command("sign", "sign a file, beside it as FILE.sig", [&] { return cortiq::skill::sign(w.file, w.key); });
-  file(sign, "a CMF file");
-  sign->add_option(
-          "--key", w.key,
-          "file with the 32-byte ed25519 seed as 64 hexadecimal digits, as `openssl rand -hex 32` makes one; the "
-          "public key, which --require-key takes, is printed")
+  file(sign, "a CMF file or an artifact");
+  sign->add_option("--key", w.key,
+                   "key file that make-key made: a 32-byte ed25519 seed as 64 hexadecimal digits, readable by its "
+                   "owner only; the "
+                   "public key, which --require-key takes, is printed")
       ->required()
       ->type_name("KEYFILE");
 
   CLI::App* verify = command("verify", "check every hash of a file, and its signature",
                              [&, optional] { return cortiq::skill::verify(w.file, optional(w.key)); });
-  file(verify, "a CMF file");
-  verify->add_option("--key", w.key, "refuse what is not signed with this ed25519 key")->type_name("HEX");
+  file(verify, "a CMF file or an artifact");
+  verify
+      ->add_option("--key", w.key,
+                   "refuse what is not signed with this ed25519 key: 64 digits, or the file that holds them")
+      ->type_name("KEY");
   app.require_subcommand(1);
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Skills, masks and signatures of CMF files.", "cortiq-skill");
+  CLI::App app("Skills and masks of CMF files; keys, and signatures of CMF files and artifacts.", "cortiq-skill");
   app.set_version_flag("--version", "cortiq-skill " CORTIQ_VERSION " (CMF 2)");
   Words words;
   std::function<Status()> work;

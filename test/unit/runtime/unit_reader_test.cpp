@@ -145,6 +145,22 @@ TEST_P(Readers, HoldAFileOfANewTimeAgainstItsHashes) {
   EXPECT_FALSE(served(inside));
 }
 
+TEST_P(Readers, HoldWhatIsSignedAgainstItsHashesFromTheBeginning) {
+  constexpr uint64_t kFirst = 5 * kReadAlignment;
+  hashes_ = {kFirst, kFileBytes - kFirst, formats::leaf_hashes(std::span(content_).subspan(kFirst), 1), true};
+  {
+    // Between the check of what was mapped and the opening of what is read: no time tells it.
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(2 << 20);
+    file.write("changed", 7);
+  }
+  auto reader = open();
+  if (!reader.ok())
+    GTEST_SKIP() << reader.status().message();
+  (*reader)->start(read(0, 2 << 20, 5000));
+  EXPECT_FALSE(wait_for(0).ok());
+}
+
 TEST_P(Readers, GoOnWithAFileWhoseNameWasGivenToAnother) {
   auto reader = open();
   if (!reader.ok())

@@ -62,7 +62,8 @@ FoundFile examine_file(const runtime::cli::RunOptions& options) {
   if (out.kind != formats::FileKind::kArtifact)
     return out;
   runtime::LoadOptions load;
-  load.verify_weights = out.verified = options.verify;
+  load.require_key = options.artifact_key;
+  load.verify_weights = out.verified = options.verify || options.artifact_key;
   load.target = options.target;
   const StatusOr<std::shared_ptr<const runtime::Model>> model = runtime::Model::load(options.file, load);
   if (!model.ok()) {

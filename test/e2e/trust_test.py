@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Who may run what: keys, signed artifacts and every way to change one afterwards, memory that is never writable and executable."""
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import struct
+import sys
+
+import harness
+
+HEADER = 1024
+SECTIONS = ("code", "manifest", "program", "tokenizer", "provenance", "weights")
+IMAGE_HASH, HEADER_HASH = HEADER + 120, HEADER + 152
+RUN = ("--tokens", "1,2,3", "-n", "4", "--temp", "0", "--json")
+
+
+def blake2b(data):
+    return hashlib.blake2b(data, digest_size=32).digest()
+
+
+def sections(data):
+    """(offset, bytes) of each section, as the header says."""
+    return {name: struct.unpack_from("<QQ", data, HEADER + 24 + 16 * i) for i, name in enumerate(SECTIONS)}
+
+
+def resealed(data):
+    """`data` with the hashes of its header made right again: what anybody can do who has no key."""
+    data = bytearray(data)
+    image = data[4096:sections(data)["weights"][0]]
+    data[IMAGE_HASH:IMAGE_HASH + 32] = blake2b(image)
+    data[HEADER_HASH:HEADER_HASH + 32] = bytes(32)
+    data[HEADER_HASH:HEADER_HASH + 32] = blake2b(data[:4096])
+    return bytes(data)
+
+
+class Trust:
+    def __init__(self, args, scratch, tally):
+        self.args, self.scratch, self.tally = args, scratch, tally
+
+    def call(self, program, *options, **more):
+        return harness.run([os.path.join(self.args.bin, program), *options],
+                           env=dict(os.environ, XDG_CACHE_HOME=self.scratch.path("cache")), **more)
+
+    def must(self, program, *options):
+        result = self.call(program, *options)
+        if why_not := harness.why_not_success(result):
+            raise RuntimeError(f"{program} {' '.join(options)}: {why_not}")
+        return result.stdout
+
+    def refused(self, label, word, program, *options):
+        result = self.call(program, *options)
+        why_not = harness.why_not_refusal(result)
+        self.tally.check(label, why_not or (None if word in result.stderr else f"not said: {word}: {result.stderr}"))
+
+    def says(self, label, text, word):
+        self.tally.check(label, None if word in text else f"{word!r} not in {text!r}")
+
+    def write(self, name, data):
+        path = self.scratch.path(name)
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def tiny(self, label, codec="q8_0", container="gguf"):
+        models = harness.tiny_models()
+        return models.write(models.Case("llama", container, (codec,), models.BY256, label=label), self.scratch.folder)
+
+
+def make_keys(t):
+    """Two pairs of keys: (key file, public key) each."""
+    out = []
+    for name in ("key", "other-key"):
+        path = t.scratch.path(name)
+        said = t.must("cortiq-skill", "make-key", path)
+        with open(path + ".pub", encoding="ascii") as file:
+            public = file.read().strip()
+        t.says(f"{name}: the public key is said", said, public)
+        out.append((path, public))
+    key = out[0][0]
+    t.tally.check("a key file is its owner's alone", None if stat.S_IMODE(os.stat(key).st_mode) == 0o600 else oct(os.stat(key).st_mode))
+    t.tally.check("keys differ", None if out[0][1] != out[1][1] else "they are equal")
+    before = open(key, "rb").read()
+    t.refused("a key is never written over", "never written over", "cortiq-skill", "make-key", key)
+    os.rename(key + ".pub", key + ".pub-away")
+    t.refused("nor when its public key is gone", "never written over", "cortiq-skill", "make-key", key)
+    t.tally.check("and nothing is left behind", None if not os.path.exists(key + ".pub") else "a public key of no key")
+    os.rename(key + ".pub-away", key + ".pub")
+    t.tally.check("it is what it was", None if open(key, "rb").read() == before else "it was changed")
+    return out
+
+
+def check_key_files(t, model, key):
+    out = t.scratch.output(".cqa")
+    open_key = shutil.copy(key, t.scratch.path("open-key"))
+    os.chmod(open_key, 0o640)
+    for label, word, file in (("a key that others can read", "chmod 600", open_key), ("no key file", "64 hexadecimal digits", model),
+                              ("a key that is not there", "does not exist", t.scratch.path("nothing"))):
+        if file == model:
+            os.chmod(model, 0o600)
+        t.refused(f"compile, {label}", word, "cortiq-compile", model, "-o", out, "--sign", file)
+        t.refused(f"sign, {label}", word, "cortiq-skill", "sign", model, "--key", file)
+    before = open(key, "rb").read()
+    t.refused("compile over the key", "", "cortiq-compile", model, "-o", key, "--sign", key)
+    side = shutil.copy(key, out + ".sig")
+    t.refused("compile, the signature over the key", "", "cortiq-compile", model, "-o", out, "--sign", side)
+    t.tally.check("the keys are what they were", None if open(key, "rb").read() == before == open(side, "rb").read() else "one was changed")
+    t.tally.check("and no artifact was left", None if not os.path.exists(out) else out)
+    os.remove(side)
+    t.refused("--sign without an artifact", "--emit", "cortiq-compile", model, "--emit=cmf", "--sign", key)
+
+
+def check_signed(t, model, keys):
+    """Signing at once and later are the same; gives the signed artifact."""
+    (key, public), (_, other) = keys
+    signed, plain = t.scratch.path("signed.cqa"), t.scratch.path("plain.cqa")
+    t.must("cortiq-compile", model, "-o", signed, "--target", "x86-64-v3", "--sign", key)
+    t.must("cortiq-compile", model, "-o", plain, "--target", "x86-64-v3")
+    t.tally.check("signing changes no byte", None if open(signed, "rb").read() == open(plain, "rb").read() else "the files differ")
+    for program, options in (("cortiq-run", RUN), ("cortiq-bench", ("--prefill", "4", "--decode", "2", "--repeat", "1", "--no-machine"))):
+        t.refused(f"{program}, unsigned", "not signed", program, plain, *options, "--require-key", public)
+        for label, word in (("digits", public), ("upper case", public.upper()), ("the file", key + ".pub")):
+            t.tally.check(f"{program}, key as {label}", harness.why_not_success(t.call(program, signed, *options, "--require-key", word)))
+        t.refused(f"{program}, another key", other, program, signed, *options, "--require-key", other)
+        t.refused(f"{program}, no key", "64 hexadecimal digits", program, signed, *options, "--require-key", "12")
+        t.refused(f"{program}, a file without one", "64 hexadecimal digits", program, signed, *options, "--require-key", signed)
+    t.says("cortiq-skill signs it later", t.must("cortiq-skill", "sign", plain, "--key", key), public)
+    t.tally.check("with the same signature", None if open(signed + ".sig").read() == open(plain + ".sig").read() else "it differs")
+    for program, options, word in (("cortiq-inspect", ("--verify",), "--require-key"), ("cortiq-skill", ("verify",), "--key")):
+        t.says(f"{program}: whose it is", t.must(program, *options, signed), "signed by " + public)
+        t.must(program, *options, signed, word, public)
+        t.refused(f"{program}, another key", other, program, *options, signed, word, other)
+    doctor = t.call("cortiq-run", "--doctor", signed, "--require-key", other)
+    t.tally.check("--doctor asks for the key too", None if doctor.returncode == 2 and other in doctor.stderr else doctor.stdout + doctor.stderr)
+    t.must("cortiq-skill", "sign", plain, "--key", keys[1][0])
+    t.refused("signed by somebody else", "is signed by " + other, "cortiq-run", plain, *RUN, "--require-key", public)
+    return signed
+
+
+def check_changed(t, model, signed, public):
+    """Every section changed, with and without hashes made right again; cut, extended, exchanged."""
+    raw = open(signed, "rb").read()
+    signature = open(signed + ".sig", "rb").read()
+
+    def refused(label, data, word, sidecar=signature):
+        path = t.write("changed.cqa", data)
+        t.write("changed.cqa.sig", sidecar)
+        t.refused(label, word, "cortiq-run", path, *RUN, "--require-key", public)
+
+    for name, (offset, size) in sections(raw).items():
+        for place in (offset, offset + size // 2, offset + size - 1):
+            data = bytearray(raw)
+            data[place] ^= 1
+            refused(f"{name}, byte {place}", bytes(data), "weights are damaged" if name == "weights" else "hash of code, manifest and program")
+            if name != "weights":
+                refused(f"{name}, byte {place}, hashes made right", resealed(data), "its signature is of another file")
+    data = bytearray(raw)
+    data[100] ^= 1
+    refused("the header page", bytes(data), "header is damaged")
+    refused("the header page, hashes made right", resealed(data), "its signature is of another file")
+    refused("cut", raw[:-4096], "cut or extended")
+    refused("extended", raw + bytes(4096), "cut or extended")
+    refused("cut to its header", raw[:4096], "cut or extended")
+    # What an owner of the file without the key could want most: other weights under the same program.
+    begin = sections(raw)["weights"][0]
+    other, weights = t.scratch.path("other-weights.cqa"), bytearray(open(model, "rb").read())
+    weights[-100] ^= 1
+    os.mkdir(t.scratch.path("other"))
+    t.must("cortiq-compile", t.write(os.path.join("other", os.path.basename(model)), weights), "-o", other, "--target", "x86-64-v3")
+    foreign = open(other, "rb").read()
+    t.tally.check("another model of the same shape", None if len(foreign) == len(raw) and foreign[begin:] != raw[begin:] else "it is not")
+    refused("weights of another model", raw[:begin] + foreign[begin:], "weights are damaged")
+    refused("another artifact", foreign, "its signature is of another file")
+    for field, digits in (("root", 64), ("sig", 128), ("pubkey", 64)):
+        for label, value, word in (("short", "00", "hexadecimal digits"), ("foreign", "00" * (digits // 2), "")):
+            text = json.loads(signature)
+            text[field] = value
+            refused(f"signature: {field} {label}", raw, word, json.dumps(text).encode())
+    for label, sidecar in (("empty", b""), ("no JSON", b"\xff\xfe"), ("a list", b"[]"), ("long", b" " * 70000), ("of a model", json.dumps({**json.loads(signature), "alg": "ed25519-sha256"}).encode())):
+        refused(f"signature: {label}", raw, "", sidecar)
+    os.remove(t.scratch.path("changed.cqa.sig"))
+    os.symlink("nowhere", t.scratch.path("changed.cqa.sig"))
+    t.refused("signature: a link to nothing", "", "cortiq-run", t.write("changed.cqa", raw), *RUN, "--require-key", public)
+    os.remove(t.scratch.path("changed.cqa.sig"))
+
+
+def check_without_weights(t, model, keys):
+    """An artifact without weights: what is filled follows from the seed and from tables that are signed."""
+    (key, public), (_, other) = keys
+    none, whole = t.scratch.path("none.cqa"), t.scratch.path("whole.cqa")
+    t.must("cortiq-compile", model, "-o", none, "--weights=none", "--target", "x86-64-v3", "--sign", key)
+    t.must("cortiq-compile", model, "-o", whole, "--target", "x86-64-v3")
+    measure = ("--fill", "7", "--prefill", "4", "--decode", "2", "--repeat", "1", "--no-machine", "--require-key")
+    t.must("cortiq-bench", none, *measure, public)
+    t.refused("filled, another key", other, "cortiq-bench", none, *measure, other)
+    raw, full = open(none, "rb").read(), open(whole, "rb").read()
+    data = bytearray(raw + full[sections(full)["weights"][0]:])
+    struct.pack_into("<Q", data, HEADER + 16, len(data))
+    struct.pack_into("<QQ", data, HEADER + 24 + 16 * 5, len(raw), len(data) - len(raw))
+    shutil.copy(none + ".sig", t.scratch.path("with.cqa.sig"))
+    t.refused("weights put behind an artifact without", "its signature is of another file", "cortiq-bench", t.write("with.cqa", resealed(data)), *measure, public)
+
+
+def main():
+    args = harness.arguments(__doc__)
+    harness.need_tools(args, "cortiq-bench", "cortiq-compile", "cortiq-inspect", "cortiq-run", "cortiq-skill")
+    tally = harness.Tally()
+    with harness.Scratch() as scratch:
+        t = Trust(args, scratch, tally)
+        keys = make_keys(t)
+        model = t.tiny("signed")
+        check_key_files(t, model, keys[0][0])
+        signed = check_signed(t, model, keys)
+        check_changed(t, model, signed, keys[0][1])
+        check_without_weights(t, model, keys)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
