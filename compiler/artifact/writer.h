@@ -62,7 +62,7 @@ struct ArtifactContents {
   artifact::ManifestT manifest;
   std::vector<uint8_t> program;   ///< finished FlatBuffers, see serializeProgram(), where manifest.targets says
   std::vector<uint8_t> tokenizer; ///< may be empty
-  std::string provenance;         ///< text for people; no times, no folders
+  std::string provenance;         ///< JSON; no times, no folders
   WeightFiller weights;           ///< needed when weights_embedded and the table is not empty
 };
 

@@ -5,6 +5,7 @@
 
 #include "compiler/emit/overlay_rows.h"
 #include "compiler/emit/program_builder.h"
+#include "compiler/emit/provenance.h"
 #include "compiler/emit/shared_weights.h"
 #include "compiler/gpu/LowerToGpu.h"
 #include "dialects/CMF/IR/OverlayCatalog.h"
@@ -65,23 +66,6 @@ StatusOr<artifact::ManifestT> buildManifest(ModuleOp module, const ArtifactFacts
   return manifest;
 }
 
-std::string hex(const std::vector<uint8_t>& bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (uint8_t byte : bytes)
-    out += {kDigits[byte >> 4], kDigits[byte & 15]};
-  return out;
-}
-
-std::string provenance(const artifact::ManifestT& manifest) {
-  std::string targets = manifest.target;
-  for (size_t i = 1; i < manifest.targets.size(); ++i)
-    targets += ", " + manifest.targets[i]->name;
-  return "source: " + manifest.source_name + "\nsource blake2b-256: " + hex(manifest.source_hash) +
-         "\ncompiler: cortiq " + manifest.compiler_version + "\ntarget: " + targets + "\noptions: " + manifest.options +
-         "\n";
-}
-
 /// Puts a module's program behind those that are in the program section, and a row for it into the manifest.
 /// With weights for a GPU it has a form for that too.
 Status addProgram(ModuleOp module, const KernelPlacement& placement, GpuWeights* gpuWeights,
@@ -129,7 +113,7 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   if (programs.size() == 1)
     contents.manifest.targets.clear(); // the manifest's own fields say it all
   contents.tokenizer = std::move(facts.tokenizer);
-  contents.provenance = provenance(contents.manifest);
+  contents.provenance = provenanceText(contents.manifest, facts.sources);
   if (facts.embedWeights) {
     CORTIQ_ASSIGN_OR_RETURN(contents.weights, makeWeightFiller(first, model, contents.manifest.weights, copies));
   }

@@ -8,6 +8,7 @@
 
 #include "compiler/artifact/writer.h"
 #include "compiler/emit/kernel_emitter.h"
+#include "compiler/emit/provenance.h"
 #include "compiler/emit/weight_filler.h"
 #include "formats/status.h"
 
@@ -18,10 +19,11 @@ struct ArtifactFacts {
   uint64_t maxContext = 0; ///< positions; 0 = what the model was trained for
   uint64_t maxBatch = 0;   ///< tokens of a prefill chunk
   bool embedWeights = true;
-  bool gpu = false;               ///< add the program's form for a GPU
-  std::vector<uint8_t> tokenizer; ///< the tokenizer section
-  uint32_t tokenCount = 0;        ///< ids that have a text
-  std::string textAbsent;         ///< why `tokenizer` is empty, for whoever asks the artifact for text
+  bool gpu = false;                ///< add the program's form for a GPU
+  std::vector<uint8_t> tokenizer;  ///< the tokenizer section
+  uint32_t tokenCount = 0;         ///< ids that have a text
+  std::string textAbsent;          ///< why `tokenizer` is empty, for whoever asks the artifact for text
+  std::vector<SourceFile> sources; ///< for the provenance; `sourceHash` is over all of the model's
   std::vector<uint8_t> sourceHash;
   std::string sourceName; ///< file name without folder
   std::string options;    ///< the compile options that shaped the artifact

@@ -59,6 +59,7 @@ StatusOr<TextSource> read_text_source(const formats::CmfFile& file) {
     return unsupported(name + " has no vocab section, and there is no tokenizer.json beside it; give token ids");
   StatusOr<TextSource> source = from_json(json->bytes(), file.tokenizer_config());
   CORTIQ_RETURN_IF_ERROR(source.status().with_prefix(formats::quote(beside)));
+  source->file = beside;
   return source;
 }
 

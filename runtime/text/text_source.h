@@ -16,6 +16,7 @@ namespace cortiq::runtime::text {
 struct TextSource {
   std::vector<uint8_t> tokenizer_json;
   TextConfig config;
+  std::string file; ///< that tokenizer_json was read from as it is, where it is not part of the model's
   std::vector<std::string> warnings; ///< one sentence each, for --verbose
 };
 

@@ -10,6 +10,7 @@ import struct
 import sys
 
 import harness
+import serve_test
 
 HEADER = 1024
 SECTIONS = ("code", "manifest", "program", "tokenizer", "provenance", "weights")
@@ -203,9 +204,73 @@ def check_without_weights(t, model, keys):
     t.refused("weights put behind an artifact without", "its signature is of another file", "cortiq-bench", t.write("with.cqa", resealed(data)), *measure, public)
 
 
+def check_provenance(t, model, signed, public):
+    said = json.loads(t.must("cortiq-inspect", "--provenance", signed, "--json"))
+    raw = open(model, "rb").read()
+    source = {"name": os.path.basename(model), "bytes": len(raw), "blake2b256": blake2b(raw).hex()}
+    t.tally.check("provenance: the source", None if said["sources"] == [source] else f"{said['sources']}")
+    t.tally.check("provenance: target and numerics", None if (said["targets"], said["numerics"]) == (["x86-64-v3"], "fast") else f"{said}")
+    compiler = said["compiler"]
+    t.tally.check("provenance: the compiler", None if compiler["name"] == "cortiq-compile" and re.fullmatch(r"[0-9a-f]{40}\+?|unknown", compiler["commit"]) else f"{compiler}")
+    t.tally.check("provenance: the signer", None if said["signature"] == "signed by " + public else said["signature"])
+    t.tally.check("provenance: the root is what is signed", None if said["root"] == json.load(open(signed + ".sig"))["root"] else said["root"])
+    text = t.must("cortiq-inspect", "--provenance", signed)
+    for word in (source["blake2b256"], compiler["commit"], said["options"], said["root"], public):
+        t.says("provenance as text", text, word)
+    section = sections(open(signed, "rb").read())["provenance"]
+    stored = open(signed, "rb").read()[section[0]:sum(section)].decode()
+    for word in (t.scratch.folder, os.uname().nodename, os.path.basename(t.args.bin)):
+        t.tally.check("provenance: nothing of this machine", None if f"{word}/" not in stored and word != stored else word)
+    several = t.scratch.path("several.cqa")
+    t.must("cortiq-compile", model, "-o", several, "--target", "avx512vnni,x86-64-v3", "--numerics=exact", "--weights=none")
+    said = json.loads(t.must("cortiq-inspect", "--provenance", several, "--json"))
+    t.tally.check("provenance: several targets, exact, no weights",
+                  None if said["targets"] == ["x86-64-v3", "avx512vnni"] and said["numerics"] == "exact" and said["weights"] == "none" and
+                  "blake2b256" not in said["sources"][0] and said["signature"] == "not signed" else f"{said}")
+    t.refused("provenance of a model", "is no artifact", "cortiq-inspect", "--provenance", model)
+
+
+def statuses(pid):
+    """What the system says of each thread."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/status", encoding="ascii", errors="replace") as file:
+            yield dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def writable_code(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+        return [line.strip() for line in file if re.match(r"\S+ .wx", line)]
+
+
+def check_server(t, signed, public):
+    """Memory of a server at work, and what it can still do."""
+    question = {"model": "tiny", "prompt": "a b c", "max_tokens": 8, "temperature": 0}
+    answers = []
+    for flags in ((), ("--require-key", public), ("--require-key", public, "--sandbox=auto"), ("--memory", "1G", "--sandbox=auto"), ("--sandbox=off",)):
+        name = " ".join(flags[:1] + flags[-1:]) or "plain"
+        with serve_test.Server(t.args, signed, *flags) as server:
+            if not server.port:
+                t.tally.check(f"server {name}", "it did not start: " + open(signed + ".log").read()[-300:])
+                continue
+            status, _, answer = server.call("POST", "/v1/completions", question)
+            t.tally.check(f"server {name}: answers", None if status == 200 else f"{status}: {answer}")
+            answers.append(answer["choices"][0]["text"] if status == 200 else None)
+            t.tally.check(f"server {name}: metrics", None if server.metrics().get("cortiq_resident_bytes", 1) > 0 else "no memory")
+            t.tally.check(f"server {name}: no memory is writable and executable", "; ".join(writable_code(server.process.pid)))
+            if "--sandbox=auto" in flags:
+                threads = list(statuses(server.process.pid))
+                bad = [s["Name"] for s in threads if s.get("Seccomp") != "2" or s.get("NoNewPrivs") != "1"]
+                t.tally.check(f"server {name}: every thread is held", None if threads and not bad else f"{bad} of {len(threads)}")
+            server.process.terminate()
+            t.tally.check(f"server {name}: ends when told to", None if server.process.wait(30) == 0 else f"{server.process.returncode}")
+    t.tally.check("the same answer every time", None if len(set(answers)) == 1 else f"{answers}")
+    for flags, word in ((("--require-key", "00" * 32), "required is"), (("--require-key", "12"), "64 hexadecimal digits"), (("--sandbox=some",), "")):
+        t.refused(f"server {' '.join(flags)}", word, "cortiq-serve", signed, "--port", "0", *flags)
+
+
 def main():
     args = harness.arguments(__doc__)
-    harness.need_tools(args, "cortiq-bench", "cortiq-compile", "cortiq-inspect", "cortiq-run", "cortiq-skill")
+    harness.need_tools(args, "cortiq-bench", "cortiq-compile", "cortiq-inspect", "cortiq-run", "cortiq-serve", "cortiq-skill")
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         t = Trust(args, scratch, tally)
@@ -215,6 +280,8 @@ def main():
         signed = check_signed(t, model, keys)
         check_changed(t, model, signed, keys[0][1])
         check_without_weights(t, model, keys)
+        check_provenance(t, model, signed, keys[0][1])
+        check_server(t, signed, keys[0][1])
     return tally.finish()
 
 

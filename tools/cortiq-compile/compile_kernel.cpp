@@ -214,6 +214,7 @@ Status compile_kernel(const CompileOptions& options) {
   facts.sourceName = std::filesystem::path(options.weights).filename().string();
   const formats::Hash256 hash = formats::hash256(payload.bytes());
   facts.sourceHash.assign(hash.begin(), hash.end());
+  facts.sources.push_back({facts.sourceName, payload.bytes().size(), facts.sourceHash});
   const compiler::TargetProgram program{*module, emitter.get()};
   return session.write_artifact({&program, 1}, [&](uint32_t) { return payload.bytes(); }, std::move(facts));
 }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 
 #include "codegen/kernels/build_kernel.h"
 #include "compiler/frontend/LoadModel.h"
@@ -21,25 +22,43 @@ namespace {
 struct ModelParts {
   size_t count;
   compiler::ModelBytes bytes;
+  std::function<std::string(size_t)> path;
 };
 
 ModelParts parts_of(const compiler::LoadedModel& model) {
-  if (model.cmf)
-    return {model.cmf->file_count(), [file = model.cmf.get()](uint32_t i) { return file->file_bytes(i); }};
-  return {model.gguf->file_count(), [file = model.gguf.get()](uint32_t i) { return file->file_bytes(i); }};
+  auto of = [](const auto* file) -> ModelParts {
+    return {file->file_count(), [file](uint32_t i) { return file->file_bytes(i); },
+            [file](size_t i) { return file->file_path(i); }};
+  };
+  return model.cmf ? of(model.cmf.get()) : of(model.gguf.get());
 }
 
-// A model of several files is known by the hash over its parts' hashes.
-std::vector<uint8_t> hash_of(const ModelParts& parts) {
+std::string name_of(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
+}
+
+/// Puts the model's files in front of what else it was made of. A model of several is known by the hash over its parts'
+/// hashes. Without weights nothing in the artifact depends on what would be hashed.
+void add_sources(const ModelParts& parts, compiler::ArtifactFacts& facts) {
   std::vector<uint8_t> hashes;
+  std::vector<compiler::SourceFile> files;
   for (uint32_t i = 0; i < parts.count; ++i) {
+    compiler::SourceFile& file = files.emplace_back();
+    file.name = name_of(parts.path(i));
+    file.bytes = parts.bytes(i).size();
+    if (!facts.embedWeights)
+      continue;
     const formats::Hash256 hash = formats::hash256(parts.bytes(i));
+    file.hash.assign(hash.begin(), hash.end());
     hashes.insert(hashes.end(), hash.begin(), hash.end());
   }
-  if (parts.count == 1)
-    return hashes;
+  facts.sources.insert(facts.sources.begin(), files.begin(), files.end());
+  if (parts.count == 1 || hashes.empty()) {
+    facts.sourceHash = std::move(hashes);
+    return;
+  }
   const formats::Hash256 hash = formats::hash256(hashes);
-  return {hash.begin(), hash.end()};
+  facts.sourceHash.assign(hash.begin(), hash.end());
 }
 
 void warn(const std::string& sentence) {
@@ -57,12 +76,16 @@ std::string without_folders(std::string sentence, const std::string& model) {
   return sentence;
 }
 
-StatusOr<std::vector<uint8_t>> text_section(const compiler::LoadedModel& model) {
+StatusOr<std::vector<uint8_t>> text_section(const compiler::LoadedModel& model, compiler::ArtifactFacts& facts) {
   namespace text = runtime::text;
   CORTIQ_ASSIGN_OR_RETURN(const text::TextSource source,
                           model.cmf ? text::read_text_source(*model.cmf) : text::read_text_source(*model.gguf));
   for (const std::string& sentence : source.warnings)
     warn(sentence);
+  if (!source.file.empty()) {
+    const formats::Hash256 hash = formats::hash256(source.tokenizer_json);
+    facts.sources.push_back({name_of(source.file), source.tokenizer_json.size(), {hash.begin(), hash.end()}});
+  }
   return text::pack_text_section(source.tokenizer_json, source.config);
 }
 
@@ -70,7 +93,7 @@ StatusOr<std::vector<uint8_t>> text_section(const compiler::LoadedModel& model) 
 // reads why it has none.
 Status add_tokenizer(const std::string& path, const compiler::LoadedModel& model, compiler::ArtifactFacts& facts) {
   namespace text = runtime::text;
-  StatusOr<std::vector<uint8_t>> section = text_section(model);
+  StatusOr<std::vector<uint8_t>> section = text_section(model, facts);
   if (!section.ok()) {
     warn(section.status().message() + "; the artifact will work on token ids only");
     facts.textAbsent = without_folders(section.status().message(), path);
@@ -153,12 +176,11 @@ Status compile_model(const CompileOptions& options) {
   facts.gpu = options.vulkan;
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
-  facts.sourceName = std::filesystem::path(options.model).filename().string();
+  facts.sourceName = name_of(options.model);
   CORTIQ_RETURN_IF_ERROR(add_tokenizer(options.model, model, facts));
   session.lap("pack the tokenizer");
   const ModelParts parts = parts_of(model);
-  if (facts.embedWeights) // without them nothing in the artifact depends on what would be hashed
-    facts.sourceHash = hash_of(parts);
+  add_sources(parts, facts);
   session.lap("hash the model");
   Status written = session.write_artifact(programs, parts.bytes, std::move(facts));
   session.lap("generate kernels, pack weights, write");

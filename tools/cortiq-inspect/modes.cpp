@@ -4,8 +4,8 @@ namespace cortiq::inspect {
 
 std::span<const Mode* const> modes() {
   static constexpr const Mode* kModes[] = {
-      &kListMode,     &kVerifyMode,     &kTensorMode, &kDecodeMode, &kDisasmMode,
-      &kTokenizeMode, &kDetokenizeMode, &kRenderMode, &kCodecsMode, &kPathsMode,
+      &kListMode,       &kVerifyMode, &kTensorMode, &kDecodeMode, &kDisasmMode,     &kTokenizeMode,
+      &kDetokenizeMode, &kRenderMode, &kCodecsMode, &kPathsMode,  &kProvenanceMode,
   };
   return kModes;
 }

@@ -12,6 +12,7 @@ extern const Mode kDetokenizeMode;
 extern const Mode kDisasmMode;
 extern const Mode kListMode;
 extern const Mode kPathsMode;
+extern const Mode kProvenanceMode;
 extern const Mode kRenderMode;
 extern const Mode kTensorMode;
 extern const Mode kTokenizeMode;

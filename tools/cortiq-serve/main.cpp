@@ -15,6 +15,7 @@
 #include "formats/quote.h"
 #include "formats/standard_output.h"
 #include "runtime/cli/gpu_choice.h"
+#include "tools/cortiq-serve/http/metrics.h"
 #include "tools/cortiq-serve/options.h"
 
 namespace {
@@ -68,6 +69,11 @@ Status serve(const ServeOptions& options) {
   };
   CORTIQ_ASSIGN_OR_RETURN(how.gpu,
                           cortiq::runtime::cli::choose_gpu(*model.model, {options.device, how.cpu_fallback}, note));
+  SandboxMode sandbox = options.sandbox;
+  std::string missing; // of the sandbox
+  CORTIQ_RETURN_IF_ERROR(allow_driver(how.gpu != nullptr, sandbox, missing));
+  open_metrics();
+  CORTIQ_RETURN_IF_ERROR(leave_files(sandbox, missing));
   CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::create(model.model, model.text, how));
   model.max_context = scheduler->max_context();
   model.most_choices = options.scheduler.sessions + options.scheduler.queue;
@@ -78,6 +84,9 @@ Status serve(const ServeOptions& options) {
   Embedder embedder(model.model, open, options.scheduler.queue);
   HttpServer server(model, *scheduler, embedder, options.http);
   CORTIQ_ASSIGN_OR_RETURN(const int port, server.bind());
+  CORTIQ_RETURN_IF_ERROR(leave_system(sandbox, missing));
+  if (!missing.empty())
+    std::fprintf(stderr, "cortiq-serve: note: the sandbox is not whole: %s\n", missing.c_str());
   std::printf("cortiq-serve: %s at http://%s:%d\n", cortiq::formats::quote(model.id).c_str(), options.http.host.c_str(),
               port);
   CORTIQ_RETURN_IF_ERROR(cortiq::formats::flush_standard_output());

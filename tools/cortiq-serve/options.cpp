@@ -25,7 +25,7 @@ ParseOutcome refuse(const std::string& sentence) {
 }
 
 struct RawOptions {
-  std::string key_file, kv, memory, cache, signer, max_body = "8M", log = "text", fallback;
+  std::string key_file, kv, memory, cache, signer, sandbox = "off", max_body = "8M", log = "text", fallback;
   uint64_t timeout = 600, drain = 30;
 };
 
@@ -108,6 +108,14 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
       ->group(work);
 
   const char* trust = "Trust";
+  app.add_option("--sandbox", raw.sandbox,
+                 "give up files, programs and the network once the model is loaded and the address taken: strict (the "
+                 "word may be left out), auto: what this kernel offers, off")
+      ->expected(0, 1)
+      ->default_str("strict")
+      ->check(CLI::IsMember({"strict", "auto", "off"}))
+      ->type_name("strict|auto|off")
+      ->group(trust);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(trust);
   app.add_option("--require-key", raw.signer,
                  "refuse an artifact that is not signed with this ed25519 key: 64 digits, or the file that holds them")
@@ -153,6 +161,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
       return refuse(key.status().message());
     out.http.api_key = *std::move(key);
   }
+  out.sandbox = parse_sandbox_mode(raw.sandbox);
   if (!raw.signer.empty()) {
     const auto key = formats::read_public_key(raw.signer, "--require-key");
     if (!key.ok())

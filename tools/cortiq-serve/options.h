@@ -7,6 +7,7 @@
 #include "formats/signing/signer_key.h"
 #include "tools/cortiq-serve/engine/scheduler.h"
 #include "tools/cortiq-serve/http/server.h"
+#include "tools/cortiq-serve/sandbox/sandbox.h"
 
 namespace cortiq::serve {
 
@@ -17,6 +18,7 @@ struct ServeOptions {
   bool verify = false;
   std::string device = "auto"; ///< as runtime/cli/gpu_choice.h
   std::optional<formats::SignerKey> require_key; ///< whoever has to have signed the artifact
+  SandboxMode sandbox = SandboxMode::kOff;
   SchedulerOptions scheduler;
   HttpOptions http;
 };

@@ -8,6 +8,9 @@
 
 namespace cortiq::serve {
 
+/// Opens what the numbers are read from: before a sandbox forbids it.
+void open_metrics();
+
 std::string metrics_text(const SchedulerState& state);
 
 } // namespace cortiq::serve
