@@ -16,7 +16,7 @@ struct ServeOptions {
   std::string model_id; ///< empty: the artifact's name
   uint64_t memory = 0;
   bool verify = false;
-  std::string device = "auto"; ///< as runtime/cli/gpu_choice.h
+  std::string device = "auto";                   ///< as runtime/cli/gpu_choice.h
   std::optional<formats::SignerKey> require_key; ///< whoever has to have signed the artifact
   SandboxMode sandbox = SandboxMode::kOff;
   SchedulerOptions scheduler;
