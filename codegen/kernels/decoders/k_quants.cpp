@@ -5,8 +5,8 @@
 //   q2_k   w = (d * sc) * q - dmin * m     sub-blocks of 16; sc and m the nibbles of a byte
 //   q3_k   w = (d * (sc - 32)) * (q - 4)   sub-blocks of 16; sc of 6 bits, q of two bits and one
 // Scales are unpacked from 32-bit units, a row a lane. What the sub-blocks of a record share (d and dmin as f32, the
-// 6-bit numbers as bytes) is unpacked once. With 16 registers it is put down in scratch, which costs a load where a
-// register held over 256 weights would cost another value its own:
+// 6-bit numbers that are in two parts as bytes) is unpacked once. With 16 registers it is put down in scratch, which
+// costs a load where a register held over 256 weights would cost another value its own:
 //   scratch[v][shared][lane]
 
 #include "codegen/kernels/decoders/bit_fields.h"
@@ -56,36 +56,38 @@ public:
       Value high = load_words(r.at, field, 2, v);
       for (unsigned which : {kScales, kMinima}) {
         Value bytes = load_bytes(r.at, field, which, v);
-        shared_.put(e_, v, which, e_.bit_and(bytes, six));
         Value low = e_.bit_and(e_.bitcast(which == kScales ? high : e_.shr_u(high, 4), e_.i8()), four);
         Value top = e_.shr_u(e_.bitcast(e_.bit_and_not(six, bytes), e_.i32()), 2);
-        shared_.put(e_, v, 2 + which, e_.bit_or(e_.bitcast(low, e_.i32()), top));
+        shared_.put(e_, v, which, e_.bit_or(e_.bitcast(low, e_.i32()), top));
       }
       shared_.put(e_, v, kD, load_f16(r.at, format_.field("d"), 0, v));
       shared_.put(e_, v, kDmin, negated(e_, load_f16(r.at, format_.field("dmin"), 0, v)));
     }
   }
 
-  Value scale(const Record&, unsigned v, unsigned s) override {
-    return e_.mul(e_.to_f32(number(v, s, kScales)), shared_.f32(e_, v, kD));
+  Value scale(const Record& r, unsigned v, unsigned s) override {
+    return e_.mul(e_.to_f32(number(r, v, s, kScales)), shared_.f32(e_, v, kD));
   }
-  Value minimum(const Record&, unsigned v, unsigned s) override {
-    return e_.mul(e_.to_f32(number(v, s, kMinima)), shared_.f32(e_, v, kDmin));
+  Value minimum(const Record& r, unsigned v, unsigned s) override {
+    return e_.mul(e_.to_f32(number(r, v, s, kMinima)), shared_.f32(e_, v, kDmin));
   }
   bool has_integer_scales() const override { return true; }
-  Value integer_scale(const Record&, unsigned v, unsigned s) override { return number(v, s, kScales); }
-  Value integer_minimum(const Record&, unsigned v, unsigned s) override { return number(v, s, kMinima); }
+  Value integer_scale(const Record& r, unsigned v, unsigned s) override { return number(r, v, s, kScales); }
+  Value integer_minimum(const Record& r, unsigned v, unsigned s) override { return number(r, v, s, kMinima); }
   Value record_scale(const Record&, unsigned v) override { return shared_.f32(e_, v, kD); }
   Value record_minimum(const Record&, unsigned v) override { return shared_.f32(e_, v, kDmin); }
 
 private:
-  enum Shared : unsigned { kScales, kMinima, kHighScales, kHighMinima, kD, kDmin };
+  /// Of the numbers those of sub-blocks 4..7; the others are read where they stand.
+  enum Shared : unsigned { kScales, kMinima, kD, kDmin };
 
   /// Six-bit number of sub-block s.
-  Value number(unsigned v, unsigned s, unsigned which) {
-    const unsigned byte = s % 4;
-    Value word = shared_.i32(e_, v, 2 * (s / 4) + which);
-    return byte == 3 ? e_.shr_u(word, 24) : bits_of(e_, word, 8 * byte, 0xff);
+  Value number(const Record& r, unsigned v, unsigned s, unsigned which) {
+    const unsigned shift = 8 * (s % 4);
+    if (s < 4)
+      return bits_of(e_, load_words(r.at, format_.field("scales"), which, v), shift, 0x3f);
+    Value word = shared_.i32(e_, v, which);
+    return s == 7 ? e_.shr_u(word, shift) : bits_of(e_, word, shift, 0xff);
   }
 
   RecordScratch shared_;
