@@ -7,13 +7,6 @@
 namespace cortiq::codegen::aarch64 {
 namespace {
 
-/// `ptr` without the constant offsets that an address carries as its displacement.
-mlir::Value root_of(mlir::Value ptr) {
-  while (auto add = ptr.getDefiningOp<vec::PtrAddOp>())
-    ptr = add.getPtr();
-  return ptr;
-}
-
 /// How far a pair of whole vectors is addressed: whole vectors keep to it, so that two of them can become a pair.
 constexpr int64_t kPairReach = 1024;
 

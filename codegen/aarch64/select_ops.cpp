@@ -7,26 +7,6 @@
 
 namespace cortiq::codegen::aarch64 {
 
-std::string_view lane_name(mlir::Value value) {
-  auto vector = llvm::dyn_cast<mlir::VectorType>(value.getType());
-  if (!vector)
-    return "";
-  const mlir::Type lane = vector.getElementType();
-  if (lane.isF32())
-    return "f32";
-  if (lane.isF16())
-    return "f16";
-  if (lane.isBF16())
-    return "bf16";
-  return lane.isInteger(8) ? "i8" : lane.isInteger(16) ? "i16" : "i32";
-}
-
-mlir::Value strip_bitcasts(mlir::Value value) {
-  while (auto cast = value.getDefiningOp<vec::BitcastOp>())
-    value = cast.getValue();
-  return value;
-}
-
 struct OpSelectors {
   using Function = Status (*)(Selector&, mlir::Operation*);
 

@@ -11,13 +11,6 @@ bool is_mode_scale(int64_t scale) {
   return scale == 1 || scale == 2 || scale == 4 || scale == 8;
 }
 
-/// `ptr` without the constant offsets that an address carries as its displacement.
-mlir::Value root_of(mlir::Value ptr) {
-  while (auto add = ptr.getDefiningOp<vec::PtrAddOp>())
-    ptr = add.getPtr();
-  return ptr;
-}
-
 /// The loop whose counter `index` is, or null.
 vec::LoopOp loop_of_counter(mlir::Value index) {
   auto argument = llvm::dyn_cast<mlir::BlockArgument>(index);
@@ -143,7 +136,7 @@ void Selector::bump_pointers(vec::LoopOp loop, VReg counter, std::vector<std::pa
       add({.rules = row("lea"), .bits = 64, .def = pointer, .mem = memory(start)});
     }
     bumped_[key] = pointer;
-    advances_[pointer] = true;
+    advances_.insert(pointer);
     bumps.emplace_back(pointer, scale * step);
   });
 }

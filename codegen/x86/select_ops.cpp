@@ -7,20 +7,6 @@
 
 namespace cortiq::codegen::x86 {
 
-std::string_view lane_name(mlir::Value value) {
-  auto vector = llvm::dyn_cast<mlir::VectorType>(value.getType());
-  if (!vector)
-    return "";
-  const mlir::Type lane = vector.getElementType();
-  if (lane.isF32())
-    return "f32";
-  if (lane.isF16())
-    return "f16";
-  if (lane.isBF16())
-    return "bf16";
-  return lane.isInteger(8) ? "i8" : lane.isInteger(16) ? "i16" : "i32";
-}
-
 struct OpSelectors {
   using Function = Status (*)(Selector&, mlir::Operation*);
 

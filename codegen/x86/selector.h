@@ -2,16 +2,10 @@
 
 // Instruction selection: a vec.kernel becomes a MachineFunction on the rows of the x86 instruction table.
 
-#include "codegen/machine/constant_pool.h"
-#include "codegen/machine/machine_ir.h"
+#include "codegen/machine/selector.h"
 #include "codegen/x86/features.h"
 #include "codegen/x86/instruction_rows.h"
-#include "dialects/Vec/IR/VecDialect.h"
-#include "formats/status.h"
-#include "llvm/ADT/DenseMap.h"
 #include <array>
-#include <map>
-#include <optional>
 #include <tuple>
 
 namespace cortiq::codegen::x86 {
@@ -19,55 +13,26 @@ namespace cortiq::codegen::x86 {
 /// Up to this bound of its unsigned side, the pair sums of a byte product by any signed byte stay within i16.
 inline constexpr uint64_t kShortDotBound = 128;
 
-/// A vector's lane type as the instruction table names it: "i8" to "f32".
-std::string_view lane_name(mlir::Value value);
-
-class Selector {
+class Selector final : public MachineSelector {
 public:
-  Selector(vec::KernelOp kernel, const X86Features& features) : kernel_(kernel), features_(features) {}
+  Selector(vec::KernelOp kernel, const X86Features& features) : MachineSelector(kernel, 0), features_(features) {}
 
   /// Selects the whole kernel. After it, `function()` and `pool()` hold the result.
   Status run();
-  MachineFunction& function() { return function_; }
-  const ConstantPool& pool() const { return pool_; }
-  /// Constant registers without a definition: every use reads the pool. The allocator starts by spilling them.
-  const std::vector<VReg>& constants_from_pool() const { return constants_from_pool_; }
 
 private:
   friend struct OpSelectors; // select_ops.cpp: one function an op
 
-  //--- values ---------------------------------------------------------------------------------------------------------
-  unsigned bits_of(mlir::Value value) const { return vec::getVectorBits(value.getType()); }
+  //--- values and instructions ----------------------------------------------------------------------------------------
   /// Width an operation on `value` runs at.
   unsigned width_of(mlir::Value value) const { return std::max(128u, bits_of(value)); }
-  VReg new_vector(mlir::Value like) { return function_.new_vreg(RegClass::kVector, bits_of(like)); }
-  VReg new_scalar() { return function_.new_vreg(RegClass::kScalar, 64); }
-  /// The register of a vector, index or pointer; materialises constants and addresses.
-  VReg reg(mlir::Value value);
-  /// A constant vector of the pool.
-  VReg constant(const std::vector<uint8_t>& bytes);
-  VReg splat_constant(uint64_t lane, unsigned lane_bytes, unsigned bits);
-  std::optional<int64_t> index_constant(mlir::Value value) const;
-
-  //--- instructions ---------------------------------------------------------------------------------------------------
   const Row* row(std::string_view name) const { return named_row(name, features_); }
-  struct Built {
-    const OperandRules* rules;
-    unsigned bits;
-    VReg def = kNoReg;
-    std::initializer_list<VReg> uses = {};
-    int64_t imm = 0;
-    MemRef mem = {};
-    int8_t memory_operand = -1;
-  };
-  VReg add(const Built& built);
   /// An instruction on `operands`, of which at most one is a load that becomes its memory operand.
   void add_folding(mlir::Operation* op, const Row* row, unsigned bits, VReg def, mlir::ValueRange operands);
   VReg add_named(std::string_view name, unsigned bits, std::initializer_list<VReg> uses, int64_t imm = 0,
                  unsigned result_bits = 0);
 
-  //--- addresses (addressing.cpp)
-  //---------------------------------------------------------------------------------------
+  //--- addresses (addressing.cpp) -------------------------------------------------------------------------------------
   /// base + index * scale + disp, before the displacement is known to fit 32 bits.
   struct Address {
     VReg base = kNoReg, index = kNoReg;
@@ -80,17 +45,8 @@ private:
   VReg materialise(const Address& at);
   VReg scaled(VReg index, int64_t scale);
   void select_ptr_offset(vec::PtrOffsetOp op);
-  void bump_pointers(vec::LoopOp loop, VReg counter, std::vector<std::pair<VReg, int64_t>>& bumps);
 
-  //--- loops (select_loops.cpp)
-  //-------------------------------------------------------------------------------------------
-  Status select_block(mlir::Block& block);
-  Status select_loop(vec::LoopOp loop);
-  void define_carried(vec::LoopOp loop, uint32_t id, std::vector<VReg>& carried);
-  VReg yielded(mlir::Value value);
-
-  //--- memory operands (folding.cpp)
-  //--------------------------------------------------------------------------------------
+  //--- memory operands (folding.cpp) ----------------------------------------------------------------------------------
   /// The load that becomes a memory operand of `user`, and which operand it is; computed once for each op.
   struct Fold {
     int operand = -1;
@@ -101,27 +57,24 @@ private:
   /// Operands of `user` that its selected instruction can read from memory.
   uint8_t memory_operands(mlir::Operation* user, bool& narrow) const;
 
-  void place_constants();
-  void load_constant(VReg def, int32_t number, unsigned bits);
-  Status select_op(mlir::Operation& op);
+  //--- MachineSelector ------------------------------------------------------------------------------------------------
+  const OperandRules* rules(std::string_view name) const override { return row(name); }
+  Status select_op(mlir::Operation& op) override;
+  Status select_body(vec::LoopOp loop) override;
+  VReg pointer(mlir::Value ptr) override { return materialise(address(ptr)); }
+  void load_constant(VReg def, int32_t number, unsigned bits) override;
+  void bump_pointers(vec::LoopOp loop, VReg counter, std::vector<std::pair<VReg, int64_t>>& bumps) override;
 
-  //--- tests of bits (select_bits.cpp)
-  //--------------------------------------------------------------------------------------------------------------------
+  //--- tests of bits (select_bits.cpp) --------------------------------------------------------------------------------
   /// Number of the mask register that says which words have one of `bits`; AVX-512 only. Tests are kept while there are
   /// registers for them, and forgotten where control flow joins.
   int bits_mask(VReg word, uint64_t bits, unsigned width);
   Status select_bits(vec::SelectBitsOp op);
   Status mul_bits(vec::MulBitsOp op);
 
-  vec::KernelOp kernel_;
   const X86Features& features_;
-  MachineFunction function_;
-  ConstantPool pool_;
-  llvm::DenseMap<mlir::Value, VReg> regs_;
   llvm::DenseMap<mlir::Value, Address> addresses_;
   llvm::DenseMap<mlir::Operation*, Fold> folds_;
-  std::map<std::pair<int32_t, unsigned>, VReg> constants_;
-  std::vector<VReg> constants_from_pool_;
   /// Bumped pointers by loop, by what they start from: base, index and scale of the address, factor of the counter.
   using BumpKey = std::tuple<mlir::Operation*, VReg, VReg, int32_t, int64_t>;
   std::map<BumpKey, VReg> bumped_;
@@ -132,7 +85,6 @@ private:
   static constexpr int kFirstTestMask = 3, kTestMasks = 5; ///< masks below are for single instructions
   std::array<BitTest, kTestMasks> tests_;                  ///< what the masks hold
   int next_test_ = 0;
-  llvm::DenseMap<VReg, bool> advances_; ///< registers that change at a loop's end: counters and bumped pointers
 };
 
 } // namespace cortiq::codegen::x86

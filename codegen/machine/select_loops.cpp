@@ -1,14 +1,14 @@
 // Counted loops in the shape that machine_ir.h states.
 
-#include "codegen/aarch64/selector.h"
+#include "codegen/machine/selector.h"
 
 #include "codegen/machine/loop_limit.h"
 
 #include "llvm/Support/MathExtras.h"
 
-namespace cortiq::codegen::aarch64 {
+namespace cortiq::codegen {
 
-Status Selector::select_block(mlir::Block& block) {
+Status MachineSelector::select_block(mlir::Block& block) {
   for (mlir::Operation& op : block.without_terminator()) {
     if (auto loop = llvm::dyn_cast<vec::LoopOp>(op))
       CORTIQ_RETURN_IF_ERROR(select_loop(loop));
@@ -19,15 +19,15 @@ Status Selector::select_block(mlir::Block& block) {
 }
 
 /// New registers for the carried values, holding their initial values.
-void Selector::define_carried(vec::LoopOp loop, uint32_t id, std::vector<VReg>& carried) {
+void MachineSelector::define_carried(vec::LoopOp loop, uint32_t id, std::vector<VReg>& carried) {
   std::vector<std::pair<VReg, VReg>> moves;
   for (auto [argument, init] : llvm::zip(loop.getCarried(), loop.getInitArgs())) {
     const bool is_vector = llvm::isa<mlir::VectorType>(argument.getType());
     const VReg from = reg(init);
-    const VReg to = is_vector ? new_vector() : new_scalar();
+    const VReg to = is_vector ? new_vector(argument) : new_scalar();
     function_.vregs[to].carried_by = id;
     if (is_vector && function_.vregs[from].constant >= 0)
-      load_constant(to, function_.vregs[from].constant);
+      load_constant(to, function_.vregs[from].constant, function_.vregs[to].bits);
     else
       moves.emplace_back(to, from), function_.vregs[to].hint = from;
     carried.push_back(to);
@@ -42,14 +42,14 @@ void Selector::define_carried(vec::LoopOp loop, uint32_t id, std::vector<VReg>& 
 }
 
 /// The register of a yielded value; a copy where that register advances before the loop's last moves.
-VReg Selector::yielded(mlir::Value value) {
+VReg MachineSelector::yielded(mlir::Value value) {
   const VReg from = reg(value);
   if (!advances_.contains(from))
     return from;
-  return add({.rules = named_row("mov"), .def = new_scalar(), .uses = {from}});
+  return add({.rules = rules("mov"), .bits = 64, .def = new_scalar(), .uses = {from}});
 }
 
-Status Selector::select_loop(vec::LoopOp loop) {
+Status MachineSelector::select_loop(vec::LoopOp loop) {
   const auto lo = index_constant(loop.getLo()), hi = index_constant(loop.getHi());
   const int64_t step = static_cast<int64_t>(loop.getStep());
   if (!llvm::isInt<32>(step))
@@ -58,9 +58,9 @@ Status Selector::select_loop(vec::LoopOp loop) {
 
   const VReg counter = new_scalar();
   if (lo)
-    add({.rules = named_row("mov_imm"), .def = counter, .imm = *lo});
+    add({.rules = rules("mov_imm"), .bits = 64, .def = counter, .imm = *lo});
   else
-    add({.rules = named_row("mov"), .def = counter, .uses = {reg(loop.getLo())}});
+    add({.rules = rules("mov"), .bits = 64, .def = counter, .uses = {reg(loop.getLo())}});
   advances_.insert(counter);
   regs_[loop.getInductionVar()] = counter;
   const bool immediate = hi && llvm::isInt<32>(*hi);
@@ -83,10 +83,7 @@ Status Selector::select_loop(vec::LoopOp loop) {
   begin.limit = limit_field(loop, lo);
   function_.code.push_back(std::move(begin));
 
-  // What the body computes is of no use behind it: the loop may not run.
-  const auto outer_bases = far_bases_;
-  CORTIQ_RETURN_IF_ERROR(select_block(loop.getBlock()));
-  far_bases_ = outer_bases;
+  CORTIQ_RETURN_IF_ERROR(select_body(loop));
 
   Instruction end;
   end.kind = InstructionKind::kLoopEnd;
@@ -103,7 +100,7 @@ Status Selector::select_loop(vec::LoopOp loop) {
   }
   bumps.emplace_back(counter, step);
   for (const auto& [pointer, by] : bumps)
-    add({.rules = named_row("add_imm"), .def = pointer, .uses = {pointer}, .imm = by});
+    add({.rules = rules("add_imm"), .bits = 64, .def = pointer, .uses = {pointer}, .imm = by});
   function_.code.push_back(std::move(end));
 
   Instruction exit;
@@ -111,7 +108,7 @@ Status Selector::select_loop(vec::LoopOp loop) {
   for (auto [result, from] : llvm::zip(loop.getResults(), carried)) {
     if (result.use_empty())
       continue;
-    const VReg to = llvm::isa<mlir::VectorType>(result.getType()) ? new_vector() : new_scalar();
+    const VReg to = llvm::isa<mlir::VectorType>(result.getType()) ? new_vector(result) : new_scalar();
     function_.vregs[to].hint = from;
     regs_[result] = to;
     exit.moves.emplace_back(to, from);
@@ -121,4 +118,4 @@ Status Selector::select_loop(vec::LoopOp loop) {
   return {};
 }
 
-} // namespace cortiq::codegen::aarch64
+} // namespace cortiq::codegen
