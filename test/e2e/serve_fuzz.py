@@ -178,11 +178,13 @@ class Client:
             return self.close()
 
 
-def wrong(answer):
+def wrong(answer, method):
     """What is wrong with an answer; nothing: it is one."""
     status, head, body = answer
     if status not in ALLOWED:
         return f"status {status}: {body[:300]!r}"
+    if not body and method == b"HEAD":
+        return None
     if b"application/json" in head:
         value = json.loads(body.decode("utf-8"))
         if status >= 400 and not value["error"]["message"]:
@@ -202,7 +204,7 @@ def fuzz(port, requests, seed, tell=None):
         data, certain = maker.request()
         try:
             answer = client.ask(data, 60 if certain else 0.2)
-            fault = wrong(answer) if answer else "no answer" if certain else None
+            fault = wrong(answer, data[:4]) if answer else "no answer" if certain else None
         except (OSError, ValueError, TypeError) as error:
             answer, fault = None, f"{type(error).__name__}: {error}"
         statuses[answer[0] if answer else "none"] += 1

@@ -65,6 +65,7 @@ async function send() {
         turn.textContent = said;
       }
     }
+    if (!said) throw new Error("The model ended its answer before the first word.");
   } catch (failure) {
     if (failure.name !== "AbortError") { turn.className = "turn error"; turn.textContent = failure.message; }
   }
