@@ -17,6 +17,7 @@
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/evaluate/perplexity.h"
 #include "tools/cortiq-bench/barrier_bench.h"
+#include "tools/cortiq-bench/batch_bench.h"
 #include "tools/cortiq-bench/kernel_bench.h"
 #include "tools/cortiq-bench/kernel_speed.h"
 #include "tools/cortiq-bench/machine/machine.h"
@@ -47,7 +48,7 @@ struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
-  std::string numerics, target, memory, output, synthetic, threads, counted, processors, key;
+  std::string numerics, target, memory, output, sequences, synthetic, threads, counted, processors, key;
   uint64_t seed = 0;
   bool bandwidth = false, barriers = false, machine = false;
 };
@@ -62,6 +63,11 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--decode", line.model.decode, "tokens generated after it")
       ->check(whole_number(0, kMostTokens))
       ->capture_default_str();
+  app.add_option(
+         "--sequences", line.sequences,
+         "compute so many texts together instead, as cortiq-serve does, and hold what comes of each against a session "
+         "of its own. Several with commas between, as in 1,8,64, are measured in turn")
+      ->type_name("N[,N...]");
   app.add_option("--repeat", line.model.repeat, "runs, of which the fastest counts")
       ->check(whole_number(1, kMostRuns))
       ->capture_default_str();
@@ -327,9 +333,15 @@ Status run(CLI::App& app, CommandLine& line) {
   if (!synthetic) {
     CORTIQ_RETURN_IF_ERROR(refuse(app, "measuring an artifact's speed", {"--numerics", "-o"}));
     line.model.target = line.target;
+    if (!line.sequences.empty()) {
+      CORTIQ_RETURN_IF_ERROR(
+          refuse(app, "--sequences", {"--device", "--profile", "--trace", "--roofline", "--verbose", "--no-machine"}));
+      CORTIQ_ASSIGN_OR_RETURN(line.model.sequences, cortiq::bench::parse_counts("--sequences", line.sequences));
+      return cortiq::bench::bench_batches(line.model);
+    }
     return cortiq::bench::bench_models(line.model);
   }
-  CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE"}));
+  CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE", "--sequences"}));
   if (!line.output.empty())
     CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic with -o",
                                   {"--prefill", "--decode", "--repeat", "--kv", "--memory", "--no-machine", "--json",

@@ -14,10 +14,11 @@ namespace cortiq::bench {
 
 struct ModelBenchOptions {
   std::vector<std::string> files;
-  uint64_t prefill = 512;        ///< tokens of the prompt
-  uint64_t decode = 64;          ///< tokens generated after it
-  std::string device;            ///< number of a GPU; empty = the CPU
-  std::vector<unsigned> threads; ///< each is measured in turn
+  uint64_t prefill = 512;          ///< tokens of the prompt
+  uint64_t decode = 64;            ///< tokens generated after it
+  std::string device;              ///< number of a GPU; empty = the CPU
+  std::vector<unsigned> threads;   ///< each is measured in turn
+  std::vector<unsigned> sequences; ///< not empty: so many computed together are measured instead
   unsigned repeat = 3;
   std::string kv;
   std::string target;  ///< of those that an artifact holds; empty: the best that can run

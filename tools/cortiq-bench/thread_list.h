@@ -9,7 +9,9 @@
 
 namespace cortiq::bench {
 
-/// Numbers from 1 to 1024 with commas between; empty, or 0: the machine's default number alone.
+/// Numbers from 1 to 1024 with commas between, given with `option`.
+StatusOr<std::vector<unsigned>> parse_counts(const char* option, const std::string& text);
+/// The same for --threads; empty, or 0: the machine's default number alone.
 StatusOr<std::vector<unsigned>> parse_threads(const std::string& text);
 
 } // namespace cortiq::bench
