@@ -8,7 +8,7 @@ a time, on rows of two lengths: what the longer run has more of is the loop over
 and on two groups of 16 rows say what a group takes as a whole. Cycles are llvm-mca's estimate for the loop, with all data in the first
 cache. All figures are for 32 weights of one token. --bin adds the rows of cortiq-bench --static for the same codecs.
 
-Needs g++-aarch64-linux-gnu, qemu-user-static and llvm-19 (tools/setup installs the first two).
+Needs g++-aarch64-linux-gnu, qemu-user-static and llvm-19, which tools/setup installs.
 """
 import argparse
 import json

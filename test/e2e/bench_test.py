@@ -5,6 +5,7 @@ artifact runs with weights made at load, and what it cannot make is refused.
 import json
 import math
 import os
+import shutil
 import sys
 import xml.etree.ElementTree
 
@@ -33,6 +34,14 @@ def what_is_wrong(phase, profile, threads):
     if not any(op["op"].startswith("gem") and op.get("gbps", 0) > 0 and op.get("tops", 0) > 0 for op in profile["ops"]):
         return "no kernel has GB/s and operations"
     return None
+
+# For each 32 weights one instruction, four times three of which one loads, and two.
+STAND_IN = """#include <stddef.h>
+void ggml_vec_dot_mxfp4_q8_0(int n, float* s, size_t bs, const void* vx, size_t bx, const void* vy, size_t by, int nrc) {
+  __asm__ volatile("0: mov w9, #4\\n 1: ldr q0, [%1]\\n subs w9, w9, #1\\n b.ne 1b\\n subs %w0, %w0, #32\\n b.ne 0b"
+                   : "+r"(n) : "r"(vx) : "w9", "v0", "cc", "memory");
+}
+"""
 
 
 class Bench:
@@ -147,6 +156,25 @@ class Bench:
             why_not = harness.why_not_refusal(result) or (None if "cortiq-bench" in result.stderr else result.stderr)
             self.tally.check(f"peers.py {' '.join(flags)} without cortiq-bench is refused", why_not)
 
+    def check_arm_peers(self):
+        """bench/arm_peers.py on a stand-in for a checkout: a loop over blocks of 32 weights with another of four rounds inside."""
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "arm_peers.py")
+        self.tally.check("arm_peers.py without a checkout is refused", harness.why_not_refusal(harness.run([sys.executable, script])))
+        if missing := [tool for tool in ("aarch64-linux-gnu-g++", "llvm-mca-19", "llvm-objdump-19", "qemu-aarch64-static") if not shutil.which(tool)]:
+            self.tally.skip(f"arm_peers.py needs {' and '.join(missing)}")
+            return
+        checkout = self.scratch.path("checkout")
+        os.makedirs(os.path.join(checkout, "ggml/src/ggml-cpu/arch/arm"))
+        with open(os.path.join(checkout, "ggml/src/ggml-cpu/arch/arm/quants.c"), "w") as file:
+            file.write(STAND_IN)
+        result = harness.run([sys.executable, script, "--llama", checkout, "--match", "vec_dot_mxfp4", "--json"])
+        why_not = harness.why_not_success(result)
+        self.tally.check("arm_peers.py", why_not)
+        if not why_not:
+            row, = json.loads(result.stdout)
+            self.tally.check("arm_peers.py: instructions", None if row["instructions"] == 1 + 4 * 3 + 2 and row["loads"] == 4 else str(row))
+            self.tally.check("arm_peers.py: cycles", None if min(row["cycles"].values()) > 0 else str(row))
+
 
 def main():
     args = harness.arguments(__doc__)
@@ -165,6 +193,7 @@ def main():
         bench.check_models()
         bench.check_refusals()
         bench.check_peers()
+        bench.check_arm_peers()
     return tally.finish()
 
 

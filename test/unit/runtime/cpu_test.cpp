@@ -84,5 +84,23 @@ TEST(Features, CpuidAloneIsNotEnough) {
   EXPECT_EQ(feature_state("avx2", cpu), FeatureState::kNotEnabled);
 }
 
+TEST(CpuFeatures, ArmsAreBitsOfTheKernelsWords) {
+  CpuState a72{.hwcap = 1u << 1}; // asimd
+  CpuState a76 = a72, n2 = a72;
+  a76.hwcap |= 1u << 20 | 1u << 10; // asimddp, asimdhp
+  n2.hwcap = a76.hwcap;
+  n2.hwcap2 = 1u << 13; // i8mm
+  const std::vector<std::string> dotprod = {"asimd", "asimddp"}, i8mm = {"asimd", "asimddp", "i8mm"};
+  EXPECT_TRUE(check_features({{"asimd"}}, a72).ok());
+  EXPECT_TRUE(check_features(dotprod, a76).ok());
+  EXPECT_TRUE(check_features(i8mm, n2).ok());
+  EXPECT_EQ(check_features(i8mm, a72).message(), "its code needs asimddp, i8mm, which this CPU does not have");
+  EXPECT_EQ(check_features(i8mm, a76).message(), "its code needs i8mm, which this CPU does not have");
+  EXPECT_EQ(best_target(a72), "armv8");
+  EXPECT_EQ(best_target(a76), "dotprod");
+  EXPECT_EQ(best_target(n2), "i8mm");
+  EXPECT_EQ(best_target(CpuState()), "native");
+}
+
 } // namespace
 } // namespace cortiq::runtime
