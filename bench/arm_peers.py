@@ -23,9 +23,9 @@ from collections import namedtuple
 GROUP = 16  # rows of what is counted as a whole, as in our kernels
 SHORT, LONG, WHOLE = 1024, 1280, 3072  # weights a row; LONG - SHORT is a multiple of every block
 ITERATIONS = (20, 100, 30000)  # least and most that are simulated, and instructions, as in cortiq-bench --static
-PROCESSORS = {"dotprod": ("cortex-a76", "neoverse-n1", "neoverse-v1", "neoverse-v2"), "i8mm": ("neoverse-v1", "neoverse-v2")}
-ATTRIBUTES = {"cortex-a76": "+dotprod,+fullfp16", "neoverse-n1": "+dotprod,+fullfp16"}
-MARCH = {"dotprod": "armv8.2-a+dotprod+fp16", "i8mm": "armv8.2-a+dotprod+fp16+i8mm"}
+PROCESSORS = {"armv8": ("cortex-a72", "neoverse-n1"), "dotprod": ("cortex-a76", "neoverse-n1", "neoverse-v1", "neoverse-v2"), "i8mm": ("neoverse-v1", "neoverse-v2")}
+ATTRIBUTES = {"cortex-a72": "", "cortex-a76": "+dotprod,+fullfp16", "neoverse-n1": "+dotprod,+fullfp16"}
+MARCH = {"armv8": "armv8-a", "dotprod": "armv8.2-a+dotprod+fp16", "i8mm": "armv8.2-a+dotprod+fp16+i8mm"}
 
 # A kernel: whose, for which codec of ours, what is said of it, target, tokens and rows of its tile, function, and the call with
 # K, ROWS and TOKENS in it. `sources` are below the checkout.
@@ -61,10 +61,14 @@ def kleidiai(codec, folder, name, target, tokens, rows, blocks=True):
 
 
 KERNELS = [
+    plain("Q8_0", "q8_0", "armv8"),
+    plain("Q4_0", "q4_0", "armv8"),
+    plain("Q4_K", "q4_K", "armv8"),
+    plain("MXFP4", "mxfp4", "armv8"),
     repacked("Q8_0", "q8_0_4x4", "dotprod", 1, 4),
     repacked("Q8_0", "q8_0_4x8", "dotprod", 1, 4),
     plain("Q8_0", "q8_0", "dotprod"),
-    kleidiai("Q8_0", "qai8dxp_qsi8cxp", "qai8dxp1x4_qsi8cxp4x4_1x4_neon_dotprod", "dotprod", 1, 4, blocks=False),
+    kleidiai("q8_row", "qai8dxp_qsi8cxp", "qai8dxp1x4_qsi8cxp4x4_1x4_neon_dotprod", "dotprod", 1, 4, blocks=False),
     repacked("Q4_0", "q4_0_4x4", "dotprod", 1, 4),
     repacked("Q4_0", "q4_0_4x8", "dotprod", 1, 4),
     plain("Q4_0", "q4_0", "dotprod"),
@@ -89,7 +93,7 @@ KERNELS = [
     kleidiai("Q4_0", "qsi8d32p_qsi4c32p", "qsi8d32p4x4_qsi4c32p4x4_16x4_neon_dotprod", "dotprod", 16, 4),
     repacked("Q8_0", "q8_0_4x8", "i8mm", 4, 4),
     plain("Q8_0", "q8_0", "i8mm", 34),
-    kleidiai("Q8_0", "qai8dxp_qsi8cxp", "qai8dxp4x8_qsi8cxp4x8_16x4_neon_i8mm", "i8mm", 16, 4, blocks=False),
+    kleidiai("q8_row", "qai8dxp_qsi8cxp", "qai8dxp4x8_qsi8cxp4x8_16x4_neon_i8mm", "i8mm", 16, 4, blocks=False),
     repacked("Q4_0", "q4_0_4x8", "i8mm", 16, 4),
     plain("Q4_0", "q4_0", "i8mm", 18),
     kleidiai("Q4_0", "qsi8d32p_qsi4c32p", "qsi8d32p4x8_qsi4c32p4x8_16x4_neon_i8mm", "i8mm", 16, 4),
@@ -218,7 +222,7 @@ class Counter:
 
 
 def own_rows(folder):
-    out = json.loads(call([os.path.join(folder, "cortiq-bench"), "--static", OURS, "--target", "dotprod,i8mm", "--shape", f"64x{WHOLE}", "--json"]))
+    out = json.loads(call([os.path.join(folder, "cortiq-bench"), "--static", OURS, "--target", ",".join(PROCESSORS), "--shape", f"64x{WHOLE}", "--json"]))
     for kernel in out["kernels"]:
         kernel.update(peer="cortiq", target=kernel.pop("instruction_set"), codec=kernel["codec"])
     return out["kernels"]
