@@ -85,7 +85,8 @@ TEST(Features, CpuidAloneIsNotEnough) {
 }
 
 TEST(CpuFeatures, ArmsAreBitsOfTheKernelsWords) {
-  CpuState a72{.hwcap = 1u << 1}; // asimd
+  CpuState a72;
+  a72.hwcap = 1u << 1; // asimd
   CpuState a76 = a72, n2 = a72;
   a76.hwcap |= 1u << 20 | 1u << 10; // asimddp, asimdhp
   n2.hwcap = a76.hwcap;
