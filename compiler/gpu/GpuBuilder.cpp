@@ -105,6 +105,29 @@ StatusOr<uint32_t> GpuBuilder::matrix(uint32_t weight) {
   return at->second;
 }
 
+StatusOr<GpuBuilder::Stack> GpuBuilder::stack(const std::vector<uint32_t>& weights) {
+  if (const auto found = stacks_.find(weights[0]); found != stacks_.end())
+    return found->second;
+  auto row = std::make_unique<artifact::GpuStackT>();
+  for (const uint32_t weight : weights) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint32_t made, matrix(weight));
+    row->weights.push_back(made);
+  }
+  const artifact::WeightT& first = *manifest_.weights[row->weights[0]];
+  row->units = static_cast<uint32_t>(ceilDiv(first.bytes, 16));
+  const Stack made{row->weights[0], row->units};
+  out_.stacks.push_back(std::move(row));
+  stacks_[weights[0]] = made;
+  return made;
+}
+
+uint32_t GpuBuilder::vectors(const std::vector<uint32_t>& weights) {
+  const uint32_t start = vector(weights[0]);
+  for (const uint32_t weight : weights)
+    vector(weight);
+  return start;
+}
+
 uint32_t GpuBuilder::ring(uint32_t layer) const {
   const artifact::KvLayerT& cache = *program_.kv_layers[layer];
   // The window and room for a batch, as the executor of the CPU keeps it.
@@ -146,7 +169,9 @@ Status GpuBuilder::quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t 
   constexpr uint32_t kLocal = 64;
   const GpuPlace out = place(slot);
   artifact::GpuDispatchT made;
-  CORTIQ_ASSIGN_OR_RETURN(made.module_, module("quantize", {{kSpecLocal, kLocal}, {kSpecRows, uint32_t(elements)}}));
+  CORTIQ_ASSIGN_OR_RETURN(made.module_, module("quantize", {{kSpecLocal, kLocal},
+                                                            {kSpecRows, uint32_t(elements)},
+                                                            {kSpecInOrder, from.lanes ? 1u : 0u}}));
   made.groups = ceilDiv(ceilDiv(elements, 32), kLocal);
   made.push.resize(kPushWords);
   made.push[kPushInput] = from.start;
@@ -172,9 +197,10 @@ void GpuBuilder::add(Dispatches& list, artifact::GpuDispatchT dispatch) {
 StatusOr<artifact::GpuDispatchT> GpuBuilder::copy(const GpuPlace& from, const GpuPlace& out, uint64_t elements) {
   constexpr uint32_t kLocal = 64;
   artifact::GpuDispatchT made;
-  CORTIQ_ASSIGN_OR_RETURN(
-      made.module_,
-      module("reorder", {{kSpecLocal, kLocal}, {kSpecRows, uint32_t(elements)}, {kSpecOutOrder, out.lanes ? 1u : 0u}}));
+  CORTIQ_ASSIGN_OR_RETURN(made.module_, module("reorder", {{kSpecLocal, kLocal},
+                                                           {kSpecRows, uint32_t(elements)},
+                                                           {kSpecInOrder, from.lanes ? 1u : 0u},
+                                                           {kSpecOutOrder, out.lanes ? 1u : 0u}}));
   made.groups = ceilDiv(out.lanes ? laneRow(elements) : elements, kLocal);
   made.push.resize(kPushWords);
   made.push[kPushInput] = from.start;

@@ -18,6 +18,13 @@
 
 namespace cortiq::compiler {
 
+/// How a result can be made in 8 bits.
+enum class EightBits {
+  kNever,
+  kBehind,     ///< in a step of its own
+  kWholeGroups ///< by the dispatch that makes it, if its rows are whole groups of 32
+};
+
 /// A slot on the GPU.
 struct GpuPlace {
   uint32_t start = 0, stride = 0; ///< floats; start + column for a run of columns
@@ -46,6 +53,7 @@ public:
   /// Whether what is lowered is for batches of one token.
   bool single() const { return single_; }
   void setSingle() { single_ = true; }
+  uint32_t maxBatch() const { return manifest_.max_batch; }
   bool cacheHalf() const { return manifest_.kv_f16; }
 
   /// A module of `name` with these constants.
@@ -54,6 +62,15 @@ public:
   uint32_t vector(uint32_t weight);
   /// The matrix in layout kPlanes, made when it is asked for first.
   StatusOr<uint32_t> matrix(uint32_t weight);
+  /// Matrices of equal shape and codec in layout kPlanes, side by side: the first, and how far they are apart in units
+  /// of 16 bytes.
+  struct Stack {
+    uint32_t first, units;
+  };
+  StatusOr<Stack> stack(const std::vector<uint32_t>& weights);
+  /// f32 vectors whose sizes are multiples of 16 bytes, one behind the other among those of kBindVectors; the start of
+  /// the first.
+  uint32_t vectors(const std::vector<uint32_t>& weights);
   /// Columns of a token's row of rotation table `table`: words of the step buffer of its cosines and sines.
   std::pair<uint32_t, uint32_t> rotation(uint32_t table) const;
   /// A copy of `slot` in lane order, made in a step of its own in front of this one; the slot itself when it has that
@@ -82,7 +99,7 @@ public:
   bool eightBits(uint32_t slot) const { return eightBits_.contains(slot); }
   /// Floats of scratch a token, of this step.
   GpuPlace scratch(uint64_t elements);
-  /// `slot` becomes what `from` holds in natural order, in 8 bits, in a step of its own behind this one.
+  /// `slot` becomes what `from` holds, in 8 bits, in a step of its own behind this one.
   Status quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements);
   /// Room for `parts` floats of one token, until the next but one is asked for.
   StatusOr<uint32_t> squares(uint64_t parts);
@@ -104,6 +121,7 @@ private:
   artifact::GpuProgramT& out_;
   llvm::StringMap<uint32_t> modules_;
   llvm::DenseMap<uint32_t, uint32_t> vectors_;
+  llvm::DenseMap<uint32_t, Stack> stacks_;                         ///< by the first weight
   Dispatches prepared_, current_, behind_;                         ///< steps in this order
   llvm::DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> copied_; ///< slot and column: start
   llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
@@ -122,12 +140,6 @@ struct HeadPrep {
 };
 HeadPrep headPrep(const artifact::AttentionPrepOpT& prep, GpuBuilder& builder);
 
-/// What else a product does where a batch is one token.
-struct MatmulFusion {
-  const artifact::NormOpT* norm = nullptr; ///< of its result, for the products that read that
-  const artifact::GluOpT* glu = nullptr;   ///< joins its two parts
-};
-Status lowerMatmul(const artifact::MatmulOpT& matmul, GpuBuilder& builder, const MatmulFusion& fusion);
 /// Both calls in one dispatch, for a single token.
 Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
                           GpuBuilder& builder);
@@ -141,6 +153,7 @@ struct GpuOpRow {
   /// Slots that it reads in lane order.
   std::vector<uint32_t> (*lanes)(const artifact::OpUnion& op);
   bool writesLanes; ///< its results may be in lane order
+  EightBits eightBits = EightBits::kNever;
 };
 const GpuOpRow* findGpuOp(artifact::Op op);
 

@@ -4,7 +4,8 @@
 #include <numeric>
 
 #include "compiler/emit/rows/rows.h"
-#include "compiler/gpu/GpuBuilder.h"
+#include "compiler/gpu/Experts.h"
+#include "compiler/gpu/Fusion.h"
 #include "compiler/passes/StageEffects.h"
 
 using namespace mlir;
@@ -13,23 +14,6 @@ namespace cortiq::compiler {
 namespace {
 
 constexpr uint64_t kMaxFloats = UINT32_MAX;
-
-struct SlotUse {
-  uint32_t first = kAbsent, last = 0; ///< stages that touch it
-  bool gpu = false;                   ///< the GPU touches it
-  bool natural = false;               ///< somebody needs that order
-  bool lanes = false;                 ///< somebody reads that one
-};
-
-/// What the stage behind joins where a batch is one token.
-enum class Fusion { kNone, kNorm, kGlu, kAttention };
-
-struct StagePlan {
-  std::vector<uint32_t> reads, writes;
-  std::string reason; ///< why the CPU runs it; empty = the GPU does
-  Fusion fusion = Fusion::kNone;
-  uint32_t together = kAbsent; ///< stages of one number change sides together
-};
 
 /// The KV layer of a call; kAbsent when it has none.
 uint32_t layerOf(const artifact::OpUnion& op) {
@@ -44,38 +28,38 @@ class Lowering {
 public:
   Lowering(ModuleOp module, GpuWeights& weights, artifact::ProgramT& program, bool eightBits)
       : numbers_(module), manifest_(weights.manifest), program_(program),
-        gpu_(std::make_unique<artifact::GpuProgramT>()), builder_(weights, program, *gpu_),
+        gpu_(std::make_unique<artifact::GpuProgramT>()), builder_(weights, program, *gpu_), experts_(program, builder_),
         uses_(program.buffers.size()), eightBits_(eightBits) {
     kernel::ProgramOp op = *module.getOps<kernel::ProgramOp>().begin();
     for (auto alloc : op.getBody().front().getOps<kernel::AllocOp>())
       numbers_.addSlot(alloc.getBuffer());
     for (auto stage : op.getBody().front().getOps<kernel::StageOp>())
-      stages_.push_back(stage);
+      stageOps_.push_back(stage);
   }
 
   /// None when it would be the program that there is without 8 bits.
   StatusOr<std::unique_ptr<artifact::GpuProgramT>> run() {
     gpu_->max_batch = manifest_.max_batch;
     gpu_->cache_half = manifest_.kv_f16;
+    readStages();
     choose();
-    keepScalesTogether();
     findTogether();
+    makeCalls(many_, /*single=*/false);
+    makeCalls(single_, /*single=*/true);
     findOrders();
-    fuse();
+    noteUses(many_);
+    Fusion(builder_, experts_, uses_, [&](uint32_t slot) { return eightBits_ && readInEightBits(slot); }).run(single_);
+    noteUses(single_);
     if (eightBits_ && !chooseEightBits())
       return std::unique_ptr<artifact::GpuProgramT>();
     CORTIQ_RETURN_IF_ERROR(placeSlots());
     builder_.setSquaresStart(gpu_->arena_floats);
     gpu_->arena_floats += 2 * GpuBuilder::kSquaresFloats;
     builder_.setScratchStart(gpu_->arena_floats);
-    for (size_t s = 0; s < plans_.size(); ++s) {
-      if (program_.stages[s]->draft)
-        continue;
-      CORTIQ_RETURN_IF_ERROR((plans_[s].reason.empty() ? onGpu(s, gpu_->steps) : onCpu(s, gpu_->steps))
-                                 .with_prefix("stage " + program_.stages[s]->name));
-    }
+    CORTIQ_RETURN_IF_ERROR(lowerAll(many_, gpu_->steps));
     CORTIQ_RETURN_IF_ERROR(addPicks());
-    CORTIQ_RETURN_IF_ERROR(lowerSingle());
+    builder_.setSingle();
+    CORTIQ_RETURN_IF_ERROR(lowerAll(single_, gpu_->single));
     gpu_->arena_floats += builder_.scratchFloats();
     if (gpu_->arena_floats > kMaxFloats || gpu_->vector_floats > kMaxFloats)
       return unsupported("a batch of " + std::to_string(gpu_->max_batch) +
@@ -85,74 +69,226 @@ public:
   }
 
 private:
-  /// Which stages the GPU runs. A cache is wholly on one side.
-  void choose() {
-    std::vector<std::string> layers(program_.kv_layers.size());
-    for (size_t s = 0; s < stages_.size(); ++s) {
-      StagePlan plan;
-      StageEffects effects = StageEffects::of(stages_[s]);
+  using Stages = std::vector<GpuStage>;
+  using Steps = std::vector<std::unique_ptr<artifact::GpuStepT>>;
+
+  void readStages() {
+    for (size_t s = 0; s < stageOps_.size(); ++s) {
+      const uint32_t number = static_cast<uint32_t>(s);
+      GpuStage& stage = stages_.emplace_back(
+          GpuStage{number, number, program_.stages[s]->head, program_.stages[s]->name, {}, {}, {}, {}});
+      const StageEffects effects = StageEffects::of(stageOps_[s]);
       for (Value v : effects.reads)
-        plan.reads.push_back(numbers_.slot(v));
+        stage.reads.push_back(numbers_.slot(v));
       for (Value v : effects.writes)
-        plan.writes.push_back(numbers_.slot(v));
-      for (const auto& call : program_.stages[s]->calls) {
-        if (plan.reason.empty())
-          plan.reason = refusal(*call);
-      }
+        stage.writes.push_back(numbers_.slot(v));
+    }
+  }
+
+  /// Which stages the GPU runs. A cache is wholly on one side, and so is a mixture of experts.
+  void choose() {
+    for (size_t s = 0; s < stages_.size(); ++s)
       for (const auto& call : program_.stages[s]->calls)
-        if (const uint32_t layer = layerOf(call->op); layer != kAbsent && layers[layer].empty())
-          layers[layer] = plan.reason;
-      plans_.push_back(std::move(plan));
+        if (stages_[s].reason.empty())
+          stages_[s].reason = refusal(*call);
+    keepScalesTogether();
+    for (bool changed = true; changed;) {
+      changed = false;
+      llvm::DenseMap<std::pair<uint32_t, uint32_t>, std::string> reasons; // of layers and mixtures
+      const auto partOf = [&](const artifact::OpUnion& op) {
+        if (const uint32_t layer = layerOf(op); layer != kAbsent)
+          return std::pair(0u, layer);
+        const uint32_t mixture = experts_.of(op);
+        return std::pair(mixture == kAbsent ? 2u : 1u, mixture == kAbsent ? 0u : mixture);
+      };
+      for (size_t s = 0; s < stages_.size(); ++s)
+        for (const auto& call : program_.stages[s]->calls)
+          if (const auto part = partOf(call->op); part.first != 2 && reasons[part].empty())
+            reasons[part] = stages_[s].reason;
+      for (size_t s = 0; s < stages_.size(); ++s)
+        for (const auto& call : program_.stages[s]->calls)
+          if (const auto part = partOf(call->op);
+              part.first != 2 && stages_[s].reason.empty() && !reasons[part].empty()) {
+            stages_[s].reason = reasons[part];
+            changed = true;
+          }
     }
     for (size_t s = 0; s < stages_.size(); ++s)
       for (const auto& call : program_.stages[s]->calls)
-        if (const uint32_t layer = layerOf(call->op); layer != kAbsent && plans_[s].reason.empty())
-          plans_[s].reason = layers[layer];
+        if (const uint32_t mixture = experts_.of(call->op); mixture != kAbsent && !stages_[s].reason.empty())
+          experts_.groups()[mixture].reason = stages_[s].reason;
   }
 
   std::string refusal(const artifact::CallT& call) const {
     if (!call.alternatives.empty() || call.idle || call.mask || call.gate != kAbsent)
       return "what it does depends on the skill or task in force";
+    if (const uint32_t mixture = experts_.of(call.op); mixture != kAbsent)
+      return experts_.groups()[mixture].reason;
     const GpuOpRow* row = findGpuOp(call.op.type);
     if (!row)
       return std::string("there is no shader for ") + artifact::EnumNameOp(call.op.type);
     return row->refuse(call.op, builder_);
   }
 
-  void findOrders() {
-    for (size_t s = 0; s < plans_.size(); ++s) {
-      const StagePlan& plan = plans_[s];
+  /// Column scales multiply what a product reads: on the CPU before it is quantized, on the GPU in the product. Both
+  /// ends have to be on one side.
+  void keepScalesTogether() {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t s = 0; s < stages_.size(); ++s)
+        for (const auto& call : program_.stages[s]->calls) {
+          const artifact::QuantizeOpT* quantize = call->op.AsQuantizeOp();
+          if (!quantize || quantize->column_scale == kAbsent)
+            continue;
+          for (size_t r = 0; r < stages_.size(); ++r) {
+            const bool reads = std::ranges::any_of(
+                stages_[r].reads, [&](uint32_t slot) { return slot == quantize->out || slot == quantize->act_out; });
+            if (!reads || stages_[r].reason.empty() == stages_[s].reason.empty())
+              continue;
+            stages_[stages_[r].reason.empty() ? r : s].reason = "its column scales are applied on the CPU";
+            changed = true;
+          }
+        }
+    }
+  }
+
+  /// What has to be on one side, should a device refuse a part of it: a cache's stages, column scales with the products
+  /// that they are for, and the stages of a mixture of experts, which are one range.
+  void findTogether() {
+    std::vector<uint32_t> of(stages_.size());
+    std::iota(of.begin(), of.end(), 0u);
+    const auto join = [&](size_t a, size_t b) {
+      const uint32_t from = of[a], to = of[b];
+      std::ranges::replace(of, from, to);
+    };
+    llvm::DenseMap<uint32_t, uint32_t> ofLayer;
+    for (size_t s = 0; s < stages_.size(); ++s)
+      for (const auto& call : program_.stages[s]->calls) {
+        if (const uint32_t layer = layerOf(call->op); layer != kAbsent)
+          if (const auto [at, first] = ofLayer.try_emplace(layer, s); !first)
+            join(s, at->second);
+        const artifact::QuantizeOpT* quantize = call->op.AsQuantizeOp();
+        if (!quantize || quantize->column_scale == kAbsent)
+          continue;
+        for (size_t r = 0; r < stages_.size(); ++r)
+          if (std::ranges::any_of(stages_[r].reads,
+                                  [&](uint32_t slot) { return slot == quantize->out || slot == quantize->act_out; }))
+            join(r, s);
+      }
+    for (const ExpertGroup& group : experts_.groups())
+      for (uint32_t s = group.first; group.reason.empty() && s <= group.last; ++s)
+        join(s, group.first);
+    together_ = std::move(of);
+  }
+
+  /// The stages that the CPU would run in a stage's place: itself, or the mixture of experts around it.
+  std::pair<uint32_t, uint32_t> rangeOf(uint32_t stage) const {
+    for (const ExpertGroup& group : experts_.groups())
+      if (group.reason.empty() && group.first <= stage && stage <= group.last)
+        return {group.first, group.last};
+    return {stage, stage};
+  }
+
+  void describe(const GpuStage& stage, artifact::GpuStepT& step) const {
+    const auto [first, last] = rangeOf(stage.first);
+    step.first_stage = first;
+    step.stages = last - first + 1;
+    step.together = together_[stage.first];
+    const auto listed = [](const std::vector<uint32_t>& list, uint32_t slot) {
+      return std::ranges::find(list, slot) != list.end();
+    };
+    std::vector<uint32_t> made;
+    for (uint32_t s = first; s <= last; ++s) {
+      for (const uint32_t slot : stages_[s].reads)
+        if (!listed(made, slot) && !listed(step.reads, slot))
+          step.reads.push_back(slot);
+      for (const uint32_t slot : stages_[s].writes)
+        if (!listed(made, slot))
+          made.push_back(slot);
+    }
+    for (const uint32_t slot : made)
+      if (first == last || uses_[slot].last > last)
+        step.writes.push_back(slot);
+  }
+
+  void makeCalls(Stages& list, bool single) {
+    for (size_t s = 0; s < stages_.size(); ++s) {
       if (program_.stages[s]->draft)
         continue;
-      for (const auto* slots : {&plan.reads, &plan.writes})
-        for (const uint32_t slot : *slots) {
-          uses_[slot].first = std::min(uses_[slot].first, static_cast<uint32_t>(s));
-          uses_[slot].last = static_cast<uint32_t>(s);
-          uses_[slot].gpu = uses_[slot].gpu || plan.reason.empty();
-        }
-      if (!plan.reason.empty()) {
-        for (const auto* slots : {&plan.reads, &plan.writes})
+      GpuStage stage = stages_[s];
+      for (size_t c = 0; stage.reason.empty() && c < program_.stages[s]->calls.size(); ++c) {
+        const artifact::OpUnion& op = program_.stages[s]->calls[c]->op;
+        const uint32_t mixture = experts_.of(op);
+        if (mixture == kAbsent)
+          stage.calls.push_back(plainCall(op, &*std::next(stageOps_[s].getBody().front().begin(), c)));
+        else if (std::optional<GpuCall> call = experts_.call(op, mixture, single))
+          stage.calls.push_back(std::move(*call));
+      }
+      if (!stage.reason.empty() || !stage.calls.empty())
+        list.push_back(std::move(stage));
+    }
+  }
+
+  GpuCall plainCall(const artifact::OpUnion& op, Operation* call) const {
+    const GpuOpRow& row = *findGpuOp(op.type);
+    GpuCall out;
+    if (const artifact::MatmulOpT* matmul = op.AsMatmulOp()) {
+      std::vector<const artifact::MatmulPartT*> parts;
+      for (const auto& part : matmul->parts)
+        parts.push_back(part.get());
+      out = productCall(std::move(parts), builder_);
+    } else {
+      const StageEffects effects = StageEffects::of(call);
+      for (Value v : effects.reads)
+        out.reads.push_back(numbers_.slot(v));
+      for (Value v : effects.writes)
+        out.writes.push_back(numbers_.slot(v));
+      out.lanes = row.lanes(op);
+      out.writesLanes = row.writesLanes;
+      out.eightBits = row.eightBits;
+      if (const artifact::AttentionOpT* attention = op.AsAttentionOp())
+        out.groupValues = program_.kv_layers[attention->layer]->v_dim;
+      out.lower = [&row, &op](GpuBuilder& builder) { return row.lower(op, builder); };
+    }
+    out.op = &op;
+    return out;
+  }
+
+  void findOrders() {
+    for (const GpuStage& stage : many_) {
+      if (!stage.reason.empty())
+        for (const auto* slots : {&stage.reads, &stage.writes})
           for (const uint32_t slot : *slots)
             uses_[slot].natural = true;
-        continue;
-      }
-      for (size_t c = 0; c < program_.stages[s]->calls.size(); ++c) {
-        const artifact::CallT& call = *program_.stages[s]->calls[c];
-        const GpuOpRow& row = *findGpuOp(call.op.type);
-        Operation* op = &*std::next(stages_[s].getBody().front().begin(), c);
-        const StageEffects effects = StageEffects::of(op);
-        const std::vector<uint32_t> lanes = row.lanes(call.op);
-        for (Value v : effects.reads) {
-          const uint32_t slot = numbers_.slot(v);
-          (std::ranges::find(lanes, slot) != lanes.end() ? uses_[slot].lanes : uses_[slot].natural) = true;
-        }
-        for (Value v : effects.writes)
-          if (!row.writesLanes)
-            uses_[numbers_.slot(v)].natural = true;
+      for (const GpuCall& call : stage.calls) {
+        for (const uint32_t slot : call.reads)
+          (std::ranges::find(call.lanes, slot) != call.lanes.end() ? uses_[slot].lanes : uses_[slot].natural) = true;
+        for (const uint32_t slot : call.writes)
+          uses_[slot].natural = uses_[slot].natural || !call.writesLanes;
       }
     }
     uses_[program_.logits].natural = true;
-    uses_[program_.logits].last = static_cast<uint32_t>(plans_.size());
+  }
+
+  void noteUses(const Stages& list) {
+    const auto note = [&](const GpuStage& stage, const std::vector<uint32_t>& slots, bool gpu) {
+      for (const uint32_t slot : slots) {
+        uses_[slot].first = std::min(uses_[slot].first, stage.first);
+        uses_[slot].last = std::max(uses_[slot].last, stage.last);
+        uses_[slot].gpu = uses_[slot].gpu || gpu;
+      }
+    };
+    for (const GpuStage& stage : list) {
+      if (!stage.reason.empty()) {
+        note(stage, stage.reads, false);
+        note(stage, stage.writes, false);
+      }
+      for (const GpuCall& call : stage.calls) {
+        note(stage, call.reads, true);
+        note(stage, call.writes, true);
+      }
+    }
+    uses_[program_.logits].last = static_cast<uint32_t>(stages_.size());
   }
 
   /// First fit over the stages in which a slot lives.
@@ -161,6 +297,9 @@ private:
       uint32_t slot, last;
       uint64_t start, size;
     };
+    llvm::DenseMap<uint32_t, uint64_t> strides;
+    for (const auto& [slot, stride] : experts_.strides(gpu_->max_batch))
+      strides[slot] = stride;
     std::vector<uint32_t> order;
     for (uint32_t slot = 0; slot < uses_.size(); ++slot) {
       gpu_->buffers.push_back(std::make_unique<artifact::GpuBufferT>());
@@ -173,11 +312,13 @@ private:
       artifact::GpuBufferT& buffer = *gpu_->buffers[slot];
       const artifact::BufferT& row = *program_.buffers[slot];
       buffer.lanes = uses_[slot].lanes && !uses_[slot].natural;
-      buffer.eight_bits = std::ranges::find(eightBitSlots_, slot) != eightBitSlots_.end();
-      buffer.stride = buffer.lanes ? laneRow(row.elements) : ceilDiv(row.elements * row.records, 4) * 4;
+      buffer.eight_bits = builder_.eightBits(slot);
+      buffer.stride = buffer.lanes ? laneRow(row.elements) * row.records : ceilDiv(row.elements * row.records, 4) * 4;
+      if (const auto own = strides.find(slot); own != strides.end())
+        buffer.stride = own->second;
       std::erase_if(live, [&](const Live& l) { return l.last < uses_[slot].first; });
       std::ranges::sort(live, {}, &Live::start);
-      const uint64_t size = buffer.stride * gpu_->max_batch;
+      const uint64_t size = ceilDiv(buffer.stride * gpu_->max_batch, 4) * 4;
       uint64_t start = 0;
       for (const Live& l : live) {
         if (start + size <= l.start)
@@ -193,219 +334,69 @@ private:
                : unsupported("the GPU's arena exceeds 2^32 floats; use a smaller --max-batch");
   }
 
-  /// The one call of a stage of the GPU; null when there are several, or none of that kind.
-  const artifact::OpUnion* only(size_t s) const {
-    if (s >= plans_.size() || !plans_[s].reason.empty() || program_.stages[s]->draft ||
-        program_.stages[s]->calls.size() != 1)
-      return nullptr;
-    return &program_.stages[s]->calls[0]->op;
-  }
-
-  bool takesNorm(size_t s) const {
-    const artifact::OpUnion *op = only(s), *next = only(s + 1);
-    if (!op || !next || !op->AsMatmulOp() || !next->AsNormOp() || program_.stages[s]->head)
-      return false;
-    const auto& parts = op->AsMatmulOp()->parts;
-    const artifact::NormOpT& norm = *next->AsNormOp();
-    const uint32_t out = norm.out != kAbsent ? norm.out : norm.act_out;
-    if (parts.size() != 1 || parts[0]->out != norm.input || parts[0]->out_column != 0 ||
-        builder_.weight(parts[0]->weight).rows != builder_.elements(norm.input) ||
-        (norm.out != kAbsent && norm.act_out != kAbsent) || norm.add != kAbsent || norm.sum_out != kAbsent ||
-        norm.weight == kAbsent || norm.bias != kAbsent || norm.centered || norm.scale != 1)
-      return false;
-    // Only products know what to do with a row that lacks its factor, and only of the width that the norm had.
-    if (!uses_[out].lanes || uses_[out].natural)
-      return false;
-    for (size_t r = s + 2; r <= uses_[out].last && r < plans_.size(); ++r)
-      for (const auto& call : program_.stages[r]->calls)
-        if (const artifact::MatmulOpT* reader = call->op.AsMatmulOp())
-          for (const auto& part : reader->parts)
-            if (part->input == out && builder_.weight(part->weight).cols != builder_.elements(norm.input))
-              return false;
-    return true;
-  }
-
-  bool takesGlu(size_t s) const {
-    const artifact::OpUnion *op = only(s), *next = only(s + 1);
-    if (!op || !next || !op->AsMatmulOp() || !next->AsGluOp() || op->AsMatmulOp()->parts.size() != 2)
-      return false;
-    const artifact::MatmulPartT &a = *op->AsMatmulOp()->parts[0], &b = *op->AsMatmulOp()->parts[1];
-    const artifact::GluOpT& glu = *next->AsGluOp();
-    const artifact::WeightT &wa = builder_.weight(a.weight), &wb = builder_.weight(b.weight);
-    const bool both = (a.out == glu.gate && b.out == glu.up) || (a.out == glu.up && b.out == glu.gate);
-    return both && a.out != b.out && uses_[a.out].last == s + 1 && uses_[b.out].last == s + 1 && a.input == b.input &&
-           a.input_column == b.input_column && a.out_column == 0 && b.out_column == 0 && a.residual == kAbsent &&
-           b.residual == kAbsent && (a.bias == kAbsent) == (b.bias == kAbsent) && wa.codec == wb.codec &&
-           wa.rows == wb.rows && wa.cols == wb.cols && wa.rows == builder_.elements(glu.up) &&
-           (glu.out == kAbsent || glu.act_out == kAbsent);
-  }
-
-  bool takesAttention(size_t s) const {
-    const artifact::OpUnion *op = only(s), *next = only(s + 1);
-    if (!op || !next || !op->AsAttentionPrepOp() || !next->AsAttentionOp())
-      return false;
-    const artifact::AttentionPrepOpT& prep = *op->AsAttentionPrepOp();
-    const artifact::AttentionOpT& attention = *next->AsAttentionOp();
-    return prep.layer == attention.layer && prep.q == attention.q && prep.q_column == attention.q_column &&
-           prep.heads == attention.heads && uses_[prep.q].last == s + 1;
-  }
-
-  /// Plans what is one step where a batch is one token. Results of the second stage are then written while the operands
-  /// of the first are read: they may not share memory.
-  void fuse() {
-    for (size_t s = 0; s + 1 < plans_.size(); ++s) {
-      plans_[s].fusion = takesNorm(s)        ? Fusion::kNorm
-                         : takesGlu(s)       ? Fusion::kGlu
-                         : takesAttention(s) ? Fusion::kAttention
-                                             : Fusion::kNone;
-      if (plans_[s].fusion == Fusion::kNone)
-        continue;
-      for (const uint32_t slot : plans_[s + 1].writes)
-        uses_[slot].first = std::min(uses_[slot].first, static_cast<uint32_t>(s));
-      for (const uint32_t slot : plans_[s].reads)
-        uses_[slot].last = std::max(uses_[slot].last, static_cast<uint32_t>(s + 1));
-      ++s;
-    }
+  /// Whether all who read `slot` are products that have a form for 8 bits.
+  bool readInEightBits(uint32_t slot) const {
+    bool read = false;
+    for (const GpuStage& stage : many_)
+      for (const GpuCall& call : stage.calls)
+        for (const GpuCall::Product& product : call.products) {
+          if (product.input != slot)
+            continue;
+          read = true;
+          if (codecTemplate("matmul_i8", builder_.weight(product.weight)).empty() || experts_.decides(product.out))
+            return false;
+        }
+    return read && uses_[slot].lanes && !uses_[slot].natural;
   }
 
   /// Values in lane order that only products with an 8-bit form read are made in 8 bits. False when there are none.
   bool chooseEightBits() {
-    std::vector<bool> fits(uses_.size()), read(uses_.size());
+    std::vector<bool> fits(uses_.size());
     for (uint32_t slot = 0; slot < uses_.size(); ++slot)
-      fits[slot] = uses_[slot].lanes && !uses_[slot].natural;
-    for (size_t s = 0; s < plans_.size(); ++s)
-      for (size_t c = 0; c < program_.stages[s]->calls.size(); ++c) {
-        const artifact::OpUnion& op = program_.stages[s]->calls[c]->op;
-        if (const artifact::MatmulOpT* matmul = op.AsMatmulOp())
-          for (const auto& part : matmul->parts) {
-            read[part->input] = true;
-            if (codecTemplate("matmul_i8", builder_.weight(part->weight)).empty())
-              fits[part->input] = false;
+      fits[slot] = readInEightBits(slot);
+    for (const Stages* list : {&many_, &single_})
+      for (const GpuStage& stage : *list)
+        for (const GpuCall& call : stage.calls)
+          for (const uint32_t slot : call.writes) {
+            const uint64_t values = call.groupValues ? call.groupValues : program_.buffers[slot]->elements;
+            fits[slot] = fits[slot] && (call.eightBits == EightBits::kBehind ||
+                                        (call.eightBits == EightBits::kWholeGroups && values % 32 == 0));
           }
-        for (const uint32_t slot : plans_[s].writes) {
-          // Products and attention write whole groups, a norm and an activation alone are quantized behind.
-          const bool fused = s > 0 && plans_[s - 1].fusion != Fusion::kNone;
-          if (const artifact::AttentionOpT* attention = op.AsAttentionOp())
-            fits[slot] = fits[slot] && program_.kv_layers[attention->layer]->v_dim % 32 == 0;
-          else if (!op.AsNormOp() && !op.AsGluOp())
-            fits[slot] = false;
-          else if (fused)
-            fits[slot] = fits[slot] && program_.buffers[slot]->elements % 32 == 0;
-        }
-      }
-    bool any = false;
     for (uint32_t slot = 0; slot < uses_.size(); ++slot)
-      if (fits[slot] && read[slot]) {
+      if (fits[slot])
         builder_.setEightBits(slot);
-        eightBitSlots_.push_back(slot);
-        any = true;
-      }
-    return any;
+    return std::ranges::find(fits, true) != fits.end();
   }
 
-  Status lowerSingle() {
-    if (std::ranges::none_of(plans_, [](const StagePlan& plan) { return plan.fusion != Fusion::kNone; }))
-      return {};
-    builder_.setSingle();
-    for (size_t s = 0; s < plans_.size(); ++s) {
-      if (program_.stages[s]->draft)
-        continue;
-      const Fusion fusion = plans_[s].fusion;
-      if (fusion == Fusion::kNone) {
-        CORTIQ_RETURN_IF_ERROR(plans_[s].reason.empty() ? onGpu(s, gpu_->single) : onCpu(s, gpu_->single));
-        continue;
-      }
-      builder_.beginStep(program_.stages[s]->head, program_.stages[s]->name);
-      const artifact::OpUnion &op = *only(s), &next = *only(s + 1);
-      if (fusion == Fusion::kAttention)
-        CORTIQ_RETURN_IF_ERROR(lowerAttentionStep(*op.AsAttentionPrepOp(), *next.AsAttentionOp(), builder_));
-      else
-        CORTIQ_RETURN_IF_ERROR(lowerMatmul(*op.AsMatmulOp(), builder_, {next.AsNormOp(), next.AsGluOp()}));
-      builder_.endStep(gpu_->single);
-      ++s;
-    }
+  Status lowerAll(const Stages& list, Steps& steps) {
+    for (const GpuStage& stage : list)
+      CORTIQ_RETURN_IF_ERROR(
+          (stage.reason.empty() ? onGpu(stage, steps) : onCpu(stage, steps)).with_prefix("stage " + stage.name));
     return {};
   }
 
-  /// Column scales multiply what a product reads: on the CPU before it is quantized, on the GPU in the product. Both
-  /// ends have to be on one side.
-  void keepScalesTogether() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (size_t s = 0; s < plans_.size(); ++s)
-        for (const auto& call : program_.stages[s]->calls) {
-          const artifact::QuantizeOpT* quantize = call->op.AsQuantizeOp();
-          if (!quantize || quantize->column_scale == kAbsent)
-            continue;
-          for (size_t r = 0; r < plans_.size(); ++r) {
-            const bool reads = std::ranges::any_of(
-                plans_[r].reads, [&](uint32_t slot) { return slot == quantize->out || slot == quantize->act_out; });
-            if (!reads || plans_[r].reason.empty() == plans_[s].reason.empty())
-              continue;
-            StagePlan& gpu = plans_[plans_[r].reason.empty() ? r : s];
-            gpu.reason = "its column scales are applied on the CPU";
-            changed = true;
-          }
-        }
-    }
-  }
-
-  /// What has to be on one side, should a device refuse a part of it: a cache's stages, and column scales with the
-  /// products that they are for.
-  void findTogether() {
-    std::vector<uint32_t> of(plans_.size());
-    std::iota(of.begin(), of.end(), 0u);
-    auto join = [&](size_t a, size_t b) {
-      const uint32_t from = of[a], to = of[b];
-      std::ranges::replace(of, from, to);
-    };
-    llvm::DenseMap<uint32_t, uint32_t> ofLayer;
-    for (size_t s = 0; s < plans_.size(); ++s)
-      for (const auto& call : program_.stages[s]->calls) {
-        if (const uint32_t layer = layerOf(call->op); layer != kAbsent)
-          if (const auto [at, first] = ofLayer.try_emplace(layer, s); !first)
-            join(s, at->second);
-        const artifact::QuantizeOpT* quantize = call->op.AsQuantizeOp();
-        if (!quantize || quantize->column_scale == kAbsent)
-          continue;
-        for (size_t r = 0; r < plans_.size(); ++r)
-          if (std::ranges::any_of(plans_[r].reads,
-                                  [&](uint32_t slot) { return slot == quantize->out || slot == quantize->act_out; }))
-            join(r, s);
-      }
-    for (size_t s = 0; s < plans_.size(); ++s)
-      plans_[s].together = of[s];
-  }
-
-  using Steps = std::vector<std::unique_ptr<artifact::GpuStepT>>;
-
-  Status onGpu(size_t s, Steps& steps) {
-    const artifact::StageT& stage = *program_.stages[s];
-    const size_t first = steps.size();
+  Status onGpu(const GpuStage& stage, Steps& steps) {
     builder_.beginStep(stage.head, stage.name);
-    for (const auto& call : stage.calls)
-      CORTIQ_RETURN_IF_ERROR(findGpuOp(call->op.type)->lower(call->op, builder_));
+    for (const GpuCall& call : stage.calls)
+      CORTIQ_RETURN_IF_ERROR(call.lower(builder_));
+    const size_t first = steps.size();
     builder_.endStep(steps);
     // What the CPU runs should the device refuse a part of it.
-    for (size_t i = first; i < steps.size(); ++i)
-      describe(s, *steps[i]);
+    for (size_t i = first; !builder_.single() && i < steps.size(); ++i)
+      describe(stage, *steps[i]);
     return {};
   }
 
-  void describe(size_t s, artifact::GpuStepT& step) const {
-    step.first_stage = s;
-    step.stages = 1;
-    step.reads = plans_[s].reads;
-    step.writes = plans_[s].writes;
-    step.together = plans_[s].together;
-  }
-
-  Status onCpu(size_t s, Steps& steps) {
+  Status onCpu(const GpuStage& stage, Steps& steps) {
     auto step = std::make_unique<artifact::GpuStepT>();
-    describe(s, *step);
-    step->head = program_.stages[s]->head;
-    step->name = program_.stages[s]->name;
-    step->reason = plans_[s].reason;
+    step->first_stage = stage.first;
+    step->stages = 1;
+    step->head = stage.head;
+    step->reads = stage.reads;
+    step->writes = stage.writes;
+    step->together = together_[stage.first];
+    step->name = stage.name;
+    step->reason = stage.reason;
     steps.push_back(std::move(step));
     return {};
   }
@@ -424,11 +415,13 @@ private:
   artifact::ProgramT& program_;
   std::unique_ptr<artifact::GpuProgramT> gpu_;
   GpuBuilder builder_;
+  ExpertGroups experts_;
   std::vector<SlotUse> uses_;
-  SmallVector<kernel::StageOp> stages_;
-  std::vector<StagePlan> plans_;
+  SmallVector<kernel::StageOp> stageOps_;
+  Stages stages_;                  ///< of the program
+  std::vector<uint32_t> together_; ///< stages of one number change sides together
+  Stages many_, single_;           ///< what the GPU does with many tokens, and with one
   bool eightBits_;
-  std::vector<uint32_t> eightBitSlots_;
 };
 
 } // namespace

@@ -75,6 +75,16 @@ enum PushWord : uint32_t {
   kPushRoutes = 11,     ///< with kSpecExperts: what moe_route left, in words
   kPushWeight2 = 13,    ///< second matrix of a pair, as kPushWeight
   kPushSquaresOut = 14, ///< where kSpecNormOut leaves its parts, one f32 a workgroup, workgroups a token
+  // Of matrices of a single token only, in the place of what that does not need:
+  kPushEightBits = 9,   ///< with kSpecQuantOut 2: where the third row in 8 bits goes
+  kPushShared = 13,     ///< with kSpecShared: a row that is added
+  kPushSharedGate = 10, ///< with kSpecShared 2: its gate
+  kPushLogits = 4,      ///< with kSpecRoute
+  kPushRouteBias = 7,
+  kPushRouteScales = 8,
+  // Of moe_combine only:
+  kPushGate = 12, ///< of the shared row, of which there is one a token
+  kPushGateStride = 14,
   kPushHead = 15,
 };
 
@@ -118,7 +128,8 @@ enum SpecId : uint32_t {
   kSpecPair = 34,              ///< matrix: 1 = out = activation(W x) * (W2 x)
   kSpecNormOut = 35,           ///< matrix: 1 = the third row gets out times the vector at kPushVector2, in lane order
   kSpecNormIn = 36,   ///< matrix: parts of the input's sum of squares; the product is divided by its root mean square
-  kSpecQuantOut = 37, ///< matrix: 1 = the output in lane order is in 8 bits (the third row with kSpecNormOut)
+  kSpecQuantOut = 37, ///< matrix: 1 = the output in lane order is in 8 bits (the third row with kSpecNormOut), 2 = that
+                      ///< is both, of a single token
   kSpecPrep = 38,     ///< attention: 1 = a single token, on whose heads it does the work of rope_kv too
   kSpecShares = 39,   ///< attention: parts of the positions, y of the grid; attention_combine joins more than one
   kSpecExperts = 40,  ///< experts chosen a token; matrix: the rows' tokens each have that many matrices
@@ -135,6 +146,13 @@ enum SpecId : uint32_t {
   kSpecTiled = 51,    ///< gated_delta: as GatedDeltaOp
   kSpecRates = 52,
   kSpecSigmoidGate = 53,
+  kSpecPlan = 54,    ///< matrix of experts: workgroups take tiles of moe_plan; inputs are 1 tokens' rows, 2 pairs' rows
+  kSpecInOrder = 55, ///< as kSpecOutOrder, of what is read
+  kSpecShared = 56,  ///< matrix, moe_combine: 1 = a row more is added, 2 = times the logistic function of its gate
+  kSpecRoute = 57,   ///< matrix of experts: 1 = a single token, whose experts every workgroup chooses itself
+  kSpecRouted = 58,  ///< experts to choose from
+  kSpecRouteScale = 59, ///< f32
+  kSpecRouteBias = 69,
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSegmentSlots = 60, ///< slots a segment
   kSpecBankSlotWords = 61,    ///< words a slot of gate and up

@@ -12,6 +12,8 @@ constexpr uint32_t kSpirvMagic = 0x07230203;
 constexpr uint32_t kSpirvHeaderWords = 5;
 constexpr uint64_t kMostFloats = UINT32_MAX;
 constexpr uint64_t kMostGroups = uint64_t{1} << 31;
+constexpr uint32_t kMostEach = 65535;
+constexpr uint64_t kUnitBytes = 16;
 
 class Check {
 public:
@@ -25,6 +27,8 @@ public:
       if (module->code()->size() < kSpirvHeaderWords || module->code()->Get(0) != kSpirvMagic)
         return invalid("its shader " + quote(module->name()->string_view()) + " is no SPIR-V module");
     CORTIQ_RETURN_IF_ERROR(buffers());
+    for (uint32_t i = 0; program_.stacks() && i < program_.stacks()->size(); ++i)
+      CORTIQ_RETURN_IF_ERROR(stack(*program_.stacks()->Get(i)));
     for (const artifact::GpuVector* vector : *program_.vectors()) {
       const std::vector<WeightRef>& weights = artifact_.resolver.weights;
       if (vector->weight() >= weights.size() || weights[vector->weight()].mixed ||
@@ -57,6 +61,15 @@ private:
     return {};
   }
 
+  Status stack(const artifact::GpuStack& stack) const {
+    const std::vector<WeightRef>& weights = artifact_.resolver.weights;
+    for (const uint32_t index : *stack.weights())
+      if (index >= weights.size() || weights[index].layout != formats::LayoutId::kPlanes ||
+          weights[index].bytes.size() > uint64_t{stack.units()} * kUnitBytes)
+        return invalid("its program for the GPU stacks weights that are not laid out for it");
+    return stack.weights()->size() != 0 ? Status() : invalid("its program for the GPU has an empty stack");
+  }
+
   Status step(const artifact::GpuStep& step) const {
     const std::string name = "step " + quote(step.name() ? step.name()->string_view() : "");
     const bool on_cpu = !step.dispatches() || step.dispatches()->size() == 0;
@@ -85,6 +98,8 @@ private:
       return invalid("it has " + std::to_string(d.push()->size()) + " push constants");
     if (d.layer() != kNoIndex && d.layer() >= artifact_.facts.kv_layers.size())
       return invalid("it has a cache that there is not");
+    if (d.each() == 0 || d.each() > kMostEach || d.more() > kMostEach)
+      return invalid("it has an impossible number of workgroups");
     if (d.groups_y() == 0 || (d.weight2() != kNoIndex && (d.weight() == kNoIndex || d.weight() == d.weight2())))
       return invalid("it has a pair that is none");
     const std::vector<WeightRef>& weights = artifact_.resolver.weights;

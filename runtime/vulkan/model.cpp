@@ -13,6 +13,7 @@ constexpr uint64_t kMostBlockBytes = uint64_t{1} << 30;
 // A matrix is read in vectors of 16 bytes up to its last byte.
 constexpr uint64_t kReadPadding = 64;
 constexpr uint64_t kBindingAlignment = 256;
+constexpr uint64_t kShaderUnitBytes = 16;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -31,6 +32,8 @@ StatusOr<std::shared_ptr<const GpuModel>> VulkanModel::load(const LoadedArtifact
         program = profiles->Get(i);
   CORTIQ_RETURN_IF_ERROR(check_gpu_program(artifact, *program));
   std::shared_ptr<VulkanModel> model(new VulkanModel(artifact, *program, std::move(device)));
+  for (uint32_t i = 0; program->stacks() && i < program->stacks()->size(); ++i)
+    model->stacks_[program->stacks()->Get(i)->weights()->Get(0)] = program->stacks()->Get(i);
   CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, *program));
   CORTIQ_RETURN_IF_ERROR(model->choose_steps());
   CORTIQ_RETURN_IF_ERROR(model->put_weights(options));
@@ -38,11 +41,19 @@ StatusOr<std::shared_ptr<const GpuModel>> VulkanModel::load(const LoadedArtifact
   return std::shared_ptr<const GpuModel>(std::move(model));
 }
 
+uint64_t VulkanModel::bound_bytes(uint32_t weight) const {
+  const auto stack = stacks_.find(weight);
+  return (stack == stacks_.end()
+              ? artifact_.resolver.weights[weight].bytes.size()
+              : stack->second->weights()->size() * uint64_t{stack->second->units()} * kShaderUnitBytes) +
+         kReadPadding;
+}
+
 std::string VulkanModel::unbindable(const artifact::GpuDispatch& d) const {
   uint64_t bytes = 0;
   for (const uint32_t index : {d.weight(), d.weight2()})
     if (index != kNoIndex)
-      bytes += round_up(artifact_.resolver.weights[index].bytes.size() + kReadPadding, kBindingAlignment);
+      bytes += round_up(bound_bytes(index), kBindingAlignment);
   if (bytes <= device_->largest_matrix())
     return {};
   return "weight " + formats::quote(artifact_.resolver.weights[d.weight()].entry->name()->string_view()) + " has " +
@@ -140,7 +151,7 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
   auto bytes_of = [&](const std::vector<uint32_t>& unit) {
     uint64_t bytes = 0;
     for (const uint32_t index : unit)
-      bytes += round_up(table[index].bytes.size() + kReadPadding, alignment);
+      bytes += round_up(bound_bytes(index), alignment);
     return bytes;
   };
   uint64_t total = program_.vector_floats() * 4, done = 0;
@@ -176,11 +187,18 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
     uint64_t offset = 0;
     for (; next < last; ++next)
       for (const uint32_t index : units[next]) {
-        const std::span<const uint8_t> bytes = table[index].bytes;
-        CORTIQ_RETURN_IF_ERROR(uploader->write(block, offset, bytes));
-        weights_[index] = {block.handle(), offset, bytes.size() + kReadPadding};
-        offset += round_up(bytes.size() + kReadPadding, alignment);
-        report(round_up(bytes.size() + kReadPadding, alignment));
+        const uint64_t bytes = bound_bytes(index);
+        if (const auto stack = stacks_.find(index); stack == stacks_.end()) {
+          CORTIQ_RETURN_IF_ERROR(uploader->write(block, offset, table[index].bytes));
+        } else {
+          const uint64_t apart = uint64_t{stack->second->units()} * kShaderUnitBytes;
+          for (uint32_t i = 0; i < stack->second->weights()->size(); ++i)
+            CORTIQ_RETURN_IF_ERROR(
+                uploader->write(block, offset + i * apart, table[stack->second->weights()->Get(i)].bytes));
+        }
+        weights_[index] = {block.handle(), offset, bytes};
+        offset += round_up(bytes, alignment);
+        report(round_up(bytes, alignment));
       }
     blocks_.push_back(std::move(block));
   }

@@ -70,6 +70,8 @@ private:
   Status choose_steps();
   /// Why the device cannot run it, leaving aside its shader; empty = it can.
   std::string unbindable(const artifact::GpuDispatch& dispatch) const;
+  /// Bytes of a weight, or of all that are stacked on it.
+  uint64_t bound_bytes(uint32_t weight) const;
   bool fit(const Steps* steps) const;
   bool all_pipelines(const Steps* steps) const;
   Status put_weights(const GpuOptions& options);
@@ -83,6 +85,7 @@ private:
   std::vector<Buffer> blocks_;
   Buffer vectors_;
   std::map<uint32_t, WeightPlace> weights_;
+  std::map<uint32_t, const artifact::GpuStack*> stacks_; ///< by the first weight
   uint64_t device_bytes_ = 0;
 };
 

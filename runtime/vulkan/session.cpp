@@ -18,6 +18,11 @@ constexpr auto kPolling = std::chrono::milliseconds(20);
 constexpr uint64_t kResultWords = 4096;
 constexpr uint64_t kMostCacheBytes = uint64_t{1} << 30;
 
+uint32_t workgroups_in_z(const artifact::GpuDispatch& d, uint64_t tokens, uint64_t chunk) {
+  const uint64_t rows = tokens * d.each();
+  return static_cast<uint32_t>(std::min((rows + chunk - 1) / chunk + d.more(), rows));
+}
+
 /// Steps of so many tokens share their commands; what is too much of them returns at once.
 uint64_t bucket_of(uint64_t count, uint64_t most) {
   for (const uint64_t bucket : {1, 4, 16, 64, 256, 1024, 4096})
@@ -268,7 +273,7 @@ void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuSte
           static_cast<uint32_t>((model_->weight(d->weight2()).offset - model_->weight(d->weight()).offset) / 16);
     call.vkCmdPushConstants(commands, model_->pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushWords * 4, push);
     call.vkCmdDispatch(commands, x, d->groups_y() != 1 ? d->groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
-                       static_cast<uint32_t>((tokens + chunk - 1) / chunk));
+                       workgroups_in_z(*d, tokens, chunk));
     ++made.dispatches;
   }
 }

@@ -1,4 +1,4 @@
-// fv5b: an f32 scale and signed bytes a block of 256.
+// fv5b, q8_k: an f32 scale and signed bytes a block of 256.
 #include "codec/planes.glsl"
 
 const uint kBlocks = kCols / 256;

@@ -1,4 +1,4 @@
-// q1_0: an f16 scale and signs a block of 128.
+// q1_0, q1g: an f16 scale and signs a block of 128.
 #include "codec/planes.glsl"
 
 const uint kBlocks = kCols / 128;

@@ -1,4 +1,4 @@
-// q4_0: an f16 scale and 32 nibbles a block of 32.
+// q4_0, q4_block, q4_tiled: an f16 scale and 32 nibbles a block of 32.
 #include "codec/planes.glsl"
 
 uint d_plane(uint base) { return base; }

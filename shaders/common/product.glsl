@@ -8,7 +8,10 @@
 //
 // With kExperts a token has that many matrices, which moe_route named; they lie kExpertUnits apart. Then kTokens is 1, and z
 // counts pairs of token and choice, whose results are rows of their own; or, with kSum, tokens: inputs are the pairs' rows,
-// and a token's products are added up with the weights that moe_route gave them. Biases are kRows an expert.
+// and a token's products are added up with the weights that moe_route gave them. Biases are kRows an expert. With kRoute there
+// is one token, and every workgroup makes moe_route's choice itself, from logits; the first one leaves it for others.
+//
+// With kPlan workgroups in z are moe_plan's tiles: up to kTokens pairs of one expert, whose results are rows of their own.
 //
 // With kNormIn the input is a row that still lacks its norm's factor, 1 / sqrt(mean of squares + eps); the sum of squares
 // comes in kNormIn parts. With kNormOut the result is prepared for such a product: besides the result itself, the third row
@@ -28,14 +31,17 @@ layout(constant_id = SPEC_LIMIT) const float kLimit = 0.0;
 layout(constant_id = SPEC_PAIR) const uint kPair = 0;
 layout(constant_id = SPEC_NORM_OUT) const uint kNormOut = 0;
 layout(constant_id = SPEC_NORM_IN) const uint kNormIn = 0;
-layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // what would be in lane order is in 8 bits instead
+layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // 1: what would be in lane order is in 8 bits instead, 2: it is both
 
 layout(constant_id = SPEC_EXPERTS) const uint kExperts = 0;
 layout(constant_id = SPEC_SUM) const uint kSum = 0;
 layout(constant_id = SPEC_EXPERT_UNITS) const uint kExpertUnits = 0;
+layout(constant_id = SPEC_PLAN) const uint kPlan = 0; // 1: inputs are tokens' rows, 2: pairs' rows
+layout(constant_id = SPEC_ROUTE) const uint kRoute = 0;
+layout(constant_id = SPEC_SHARED) const uint kShared = 0; // 1: a shared row is added, 2: times the logistic function of its gate
 
 const uint kChoices = kExperts != 0 && kSum != 0 ? kExperts : 1; // that one workgroup adds up
-const uint kRowsEach = kExperts != 0 && kSum == 0 ? kExperts : 1; // results of a token
+const uint kRowsEach = kExperts != 0 && kSum == 0 && kPlan == 0 ? kExperts : 1; // results of a token
 const uint kMatrices = kPair != 0 ? 2 : 1;
 const uint kTeamSums = kTokens * kTeamRows; // of one matrix
 const uint kTeamValues = kTeamSums * kMatrices;
@@ -46,6 +52,7 @@ const uint kGroupRows = kLocal / kLanes * kTeamRows;
 #include "common/order.glsl"
 #include "common/q8.glsl"
 #include "common/reduce.glsl"
+#include "common/route.glsl"
 
 // Results of the workgroup, matrix by matrix, token by token.
 shared float products[kMatrices * kTokens * kGroupRows];
@@ -55,17 +62,47 @@ uint product_row(uint r) {
   return min(group_index() * kGroupRows + local_index() / kLanes * kTeamRows + r, kRows - 1);
 }
 uint product_token() { return first_token() + gl_WorkGroupID.z / kRowsEach * kTokens; }
-bool product_idle() { return gl_WorkGroupID.z / kRowsEach * kTokens >= token_count(); }
-// The row of a token's result, and of its input for choice c.
-uint product_out(uint token) { return kRowsEach > 1 ? token * kRowsEach + gl_WorkGroupID.z % kRowsEach : token; }
-uint product_input(uint token, uint c) { return kChoices > 1 || kSum != 0 ? token * kExperts + c : token; }
+
+// A tile of the plan, its expert at word 0, its first pair at word 1, their number at word 2.
+uint plan_word(uint i) { return au32[push[PUSH_ROUTES] + i]; }
+uint tile_word(uint i) { return plan_word(4 + 4 * gl_WorkGroupID.z + i); }
+
+bool product_idle() {
+  return kPlan != 0 ? gl_WorkGroupID.z >= plan_word(0) : gl_WorkGroupID.z / kRowsEach * kTokens >= token_count();
+}
+// Tokens, or pairs, that this workgroup has, kTokens at most.
+uint product_count() {
+  return kPlan != 0 ? tile_word(2) : min(kTokens, token_count() - gl_WorkGroupID.z / kRowsEach * kTokens);
+}
+// The number of a token, or pair.
+uint product_item(uint t) {
+  return kPlan != 0 ? plan_word(plan_word(1) + tile_word(1) + min(t, tile_word(2) - 1)) : product_token() + t;
+}
+// The row of an item's result, and of its input for choice c.
+uint product_out(uint item) { return kRowsEach > 1 ? item * kRowsEach + gl_WorkGroupID.z % kRowsEach : item; }
+uint product_input(uint item, uint c) {
+  if (kPlan != 0)
+    return kPlan == 1 ? item / kExperts : item;
+  return kSum != 0 ? item * kExperts + c : item;
+}
 
 // Routes: the numbers of the chosen experts, then their weights.
 uint product_expert(uint c) {
-  return au32[push[PUSH_ROUTES] + product_token() * 2 * kExperts + (kSum != 0 ? c : gl_WorkGroupID.z % kRowsEach)];
+  if (kPlan != 0)
+    return tile_word(0);
+  uint choice = kSum != 0 ? c : gl_WorkGroupID.z % kRowsEach;
+  return kRoute != 0 ? chosen[choice] : au32[push[PUSH_ROUTES] + product_token() * 2 * kExperts + choice];
 }
 float product_share(uint c) {
   return kSum != 0 ? a32[push[PUSH_ROUTES] + (product_token() * 2 + 1) * kExperts + c] : 1.0;
+}
+// Before all else, by all invocations.
+void product_route() {
+  if (kRoute == 0)
+    return;
+  choose_experts(push[PUSH_LOGITS], push[PUSH_ROUTE_BIAS], push[PUSH_ROUTE_SCALES]);
+  if (group_index() == 0 && gl_WorkGroupID.z == 0)
+    leave_choice(push[PUSH_ROUTES]);
 }
 uint product_weight(uint m, uint c) {
   uint start = push[m == 0 ? PUSH_WEIGHT : PUSH_WEIGHT2];
@@ -87,7 +124,7 @@ float norm_factor(uint token) {
   return 1.0 / sqrt(group_sum(squares) / float(kCols) + kEps);
 }
 
-float finished(uint t, uint r, uint row, uint token) {
+float finished(uint t, uint r, uint row, uint item) {
   float y = products[t * kGroupRows + r];
   if (kBias != 0)
     y += product_bias(PUSH_VECTOR, row);
@@ -97,15 +134,19 @@ float finished(uint t, uint r, uint row, uint token) {
       up += product_bias(PUSH_VECTOR2, row);
     y = gated(y, up, kActivation, kAlpha, kLimit);
   }
+  if (kShared != 0) {
+    float gate = kShared == 2 ? 1.0 / (1.0 + exp(-a32[push[PUSH_SHARED_GATE]])) : 1.0;
+    y = fma(gate, a32[push[PUSH_SHARED] + row], y);
+  }
   if (kResidual != 0)
-    y += a32[aux_row(token) + place_of(row, kOutOrder)];
+    y += a32[aux_row(item) + place_of(row, kOutOrder)];
   return y;
 }
 
 // Called by all invocations of a workgroup when `products` has the sums.
 void product_write() {
   barrier();
-  uint count = min(kTokens, token_count() - gl_WorkGroupID.z / kRowsEach * kTokens);
+  uint count = product_count();
   if (kNormIn != 0)
     for (uint t = 0; t < count; ++t) {
       float factor = norm_factor(product_token() + t);
@@ -115,7 +156,7 @@ void product_write() {
     }
   uint first_row = group_index() * kGroupRows;
   for (uint t = 0; t < count; ++t) {
-    uint token = product_token() + t;
+    uint item = product_item(t);
     float squares = 0.0;
     for (uint r = local_index(); r < kGroupRows; r += kLocal) {
       uint row = first_row + r;
@@ -123,14 +164,14 @@ void product_write() {
         products[t * kGroupRows + r] = 0.0;
         continue;
       }
-      float y = finished(t, r, row, token);
+      float y = finished(t, r, row, item);
       if (kNormOut != 0 || kQuantOut == 0)
-        a32[out_row(product_out(token)) + place_of(row, kOutOrder)] = y;
+        a32[out_row(product_out(item)) + place_of(row, kOutOrder)] = y;
       if (kNormOut != 0) {
         squares = fma(y, y, squares);
         y *= v32[push[PUSH_VECTOR2] + row];
-        if (kQuantOut == 0)
-          a32[third_row(token) + place_of(row, kOrderLanes)] = y;
+        if (kQuantOut != 1)
+          a32[third_row(item) + place_of(row, kOrderLanes)] = y;
       }
       products[t * kGroupRows + r] = y;
     }
@@ -138,7 +179,7 @@ void product_write() {
       squares = group_sum(squares);
       uint groups = (kRows + kGroupRows - 1) / kGroupRows;
       if (local_index() == 0 && group_index() < groups)
-        a32[push[PUSH_SQUARES_OUT] + token * groups + group_index()] = squares;
+        a32[push[PUSH_SQUARES_OUT] + item * groups + group_index()] = squares;
     }
   }
   if (kQuantOut == 0)
@@ -151,8 +192,9 @@ void product_write() {
     float values[32];
     for (uint v = 0; v < 32; ++v)
       values[v] = products[t * kGroupRows + 32 * g + v];
-    q8_store(kNormOut != 0 ? third_row(product_token() + t) : out_row(product_out(product_token() + t)), kRows, first_row / 32 + g,
-             values);
+    uint item = product_item(t);
+    uint row = kQuantOut == 2 ? push[PUSH_EIGHT_BITS] : kNormOut != 0 ? third_row(item) : out_row(product_out(item));
+    q8_store(row, kRows, first_row / 32 + g, values);
   }
 }
 

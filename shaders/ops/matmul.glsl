@@ -24,6 +24,7 @@ void main() {
 #endif
   if (product_idle())
     return;
+  product_route();
   vec4 sums[kTeamValues];
   for (uint v = 0; v < kTeamValues; ++v)
     sums[v] = vec4(0.0);
@@ -42,7 +43,7 @@ void main() {
       vec4 w[8];
       vec4 x[8];
       if (kTokens == 1)
-        load_input(product_input(product_token(), c), g, cut, x);
+        load_input(product_input(product_item(0), c), g, cut, x);
       for (uint m = 0; m < kMatrices; ++m)
         for (uint r = 0; r < kTeamRows; ++r) {
           decode_group(bases[m], product_row(r), g, w);
@@ -50,7 +51,7 @@ void main() {
             cut_tail(g, w);
           for (uint t = 0; t < kTokens; ++t) {
             if (kTokens > 1)
-              load_input(product_token() + t, g, cut, x);
+              load_input(product_input(product_item(t), c), g, cut, x);
             uint v = (m * kTeamRows + r) * kTokens + t;
             for (uint j = 0; j < 8; ++j)
               sums[v] = fma(w[j], x[j], sums[v]);

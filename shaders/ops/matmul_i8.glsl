@@ -9,6 +9,7 @@ void main() {
 #endif
   if (product_idle())
     return;
+  product_route();
   vec4 sums[kTeamValues];
   for (uint v = 0; v < kTeamValues; ++v)
     sums[v] = vec4(0.0);
@@ -31,7 +32,7 @@ void main() {
           group_levels(bases[m], product_row(r), g, q);
           group_scales(bases[m], product_row(r), g, s);
           for (uint t = 0; t < kTokens; ++t) {
-            uint row = input_row(product_input(product_token() + t, c));
+            uint row = input_row(product_input(product_item(t), c));
             uint x[8];
             set_words(au128[row / 4 + q8_codes(g, 0)], au128[row / 4 + q8_codes(g, 1)], x);
             float scale = a32[row + padded * 8 + g];

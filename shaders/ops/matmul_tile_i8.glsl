@@ -18,6 +18,7 @@ shared vec2 tile_s[kStep * kGroupRows * kScales];
 shared uvec4 tile_x[2 * kStep * kTokens];
 shared float tile_scale[kStep * kTokens];
 shared uint tile_sums[kStep * kTokens];
+shared uint tile_rows[kTokens]; // where inputs start
 
 float sums[kOwn];
 float waiting[kDepth * kOwn];
@@ -36,7 +37,7 @@ void find_group(uint at, out uint lane, out uint nth) {
   }
 }
 
-void load_step(uint matrix, uint first) {
+void load_step(uint base, uint first) {
   for (uint i = local_index(); i < kStep * kGroupRows; i += kLocal) {
     uint k = i / kGroupRows, r = i % kGroupRows;
     if (first + k >= kGroups)
@@ -46,8 +47,8 @@ void load_step(uint matrix, uint first) {
     uint q[8];
     vec2 s[kScales];
     uint row = min(group_index() * kGroupRows + r, kRows - 1);
-    group_levels(push[matrix == 0 ? PUSH_WEIGHT : PUSH_WEIGHT2], row, lane + nth * kLanes, q);
-    group_scales(push[matrix == 0 ? PUSH_WEIGHT : PUSH_WEIGHT2], row, lane + nth * kLanes, s);
+    group_levels(base, row, lane + nth * kLanes, q);
+    group_scales(base, row, lane + nth * kLanes, s);
     tile_q[i] = uvec4(q[0], q[1], q[2], q[3]);
     tile_q[kStep * kGroupRows + i] = uvec4(q[4], q[5], q[6], q[7]);
     for (uint c = 0; c < kScales; ++c)
@@ -61,7 +62,7 @@ void load_step(uint matrix, uint first) {
     uint lane, nth;
     find_group(first + k, lane, nth);
     uint g = lane + nth * kLanes;
-    uint row = input_row(first_token() + min(gl_WorkGroupID.z * kTokens + t, token_count() - 1));
+    uint row = tile_rows[t];
     tile_x[i] = au128[row / 4 + q8_codes(g, 0)];
     tile_x[kStep * kTokens + i] = au128[row / 4 + q8_codes(g, 1)];
     tile_scale[i] = a32[row + padded * 8 + g];
@@ -110,13 +111,16 @@ void main() {
 #endif
   if (product_idle())
     return;
+  for (uint t = local_index(); t < kTokens; t += kLocal)
+    tile_rows[t] = input_row(product_input(product_item(min(t, product_count() - 1)), 0));
   uint own_row = local_index() % 16, own_token = local_index() / 16 % 16;
   for (uint m = 0; m < kMatrices; ++m) {
+    uint base = product_weight(m, 0);
     for (uint v = 0; v < kOwn; ++v)
       sums[v] = 0.0;
     for (uint first = 0; first < kGroups; first += kStep) {
       barrier();
-      load_step(m, first);
+      load_step(base, first);
       barrier();
       for (uint k = 0; k < kStep && first + k < kGroups; ++k) {
         add_step(k, own_row, own_token);

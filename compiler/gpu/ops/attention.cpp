@@ -86,6 +86,6 @@ Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact
   return {};
 }
 
-const GpuOpRow kGpuAttention{artifact::Op::AttentionOp, refuse, lower, noLanes, true};
+const GpuOpRow kGpuAttention{artifact::Op::AttentionOp, refuse, lower, noLanes, true, EightBits::kWholeGroups};
 
 } // namespace cortiq::compiler

@@ -1,30 +1,12 @@
 #include <algorithm>
 #include <tuple>
 
-#include "compiler/gpu/GpuBuilder.h"
-
-#include <bit>
+#include "compiler/gpu/Product.h"
 
 namespace cortiq::compiler {
 namespace {
 
 using namespace formats;
-
-/// How the rows of a matrix are shared out.
-struct MatmulShape {
-  uint32_t local, lanes, teamRows;
-  uint64_t groups(uint64_t rows) const { return ceilDiv(rows, uint64_t{local / lanes} * teamRows); }
-};
-
-// A lane takes groups of 32 weights: no more lanes than there are. Matrices of few rows fill the device by more
-// workgroups, tall ones save activations by more rows a team.
-MatmulShape matmulShape(uint64_t rows, uint64_t cols, bool eightBits) {
-  const uint32_t most = std::bit_ceil(static_cast<uint32_t>(std::max<uint64_t>(1, ceilDiv(cols, 32))));
-  const uint32_t teamRows = eightBits ? 1 : rows >= 16384 ? 4 : rows >= 8192 ? 2 : 1;
-  return {rows >= 65536 ? 128u : 256u, eightBits ? 32u : std::min(32u, most), teamRows};
-}
-
-constexpr uint32_t kManyTokens = 4;
 
 std::string refusePart(const artifact::MatmulPartT& part, const GpuBuilder& builder) {
   if (std::string reason = refuseMatrix("matmul", part.weight, builder); !reason.empty())
@@ -38,44 +20,6 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   for (const auto& part : op.AsMatmulOp()->parts)
     if (std::string reason = refusePart(*part, builder); !reason.empty())
       return reason;
-  return {};
-}
-
-// A tile of 64 rows and 32 tokens a workgroup.
-constexpr MatmulShape kTileShape{256, 32, 8};
-constexpr uint32_t kTileTokens = 32;
-// Results in 8 bits are made of whole groups of 32 rows.
-constexpr MatmulShape kQuantShape{256, 32, 4};
-
-using Constants = std::vector<codegen::SpecValue>;
-
-Constants shapeConstants(const artifact::WeightT& weight, const MatmulShape& shape) {
-  return {{kSpecLocal, shape.local},
-          {kSpecRows, uint32_t(weight.rows)},
-          {kSpecCols, uint32_t(weight.cols)},
-          {kSpecLanes, shape.lanes},
-          {kSpecTeamRows, shape.teamRows}};
-}
-
-/// Adds what a product has to know of an input that lacks its norm's factor.
-void addNormIn(const GpuBuilder::Unfinished* norm, Constants& constants, artifact::GpuDispatchT& d) {
-  if (!norm)
-    return;
-  constants.push_back({kSpecNormIn, norm->parts});
-  constants.push_back({kSpecEps, bitsOf(norm->eps)});
-  d.push[kPushSquaresIn] = norm->squares;
-}
-
-Status addNormOut(const artifact::NormOpT& norm, uint64_t groups, GpuBuilder& builder, Constants& constants,
-                  artifact::GpuDispatchT& d) {
-  const uint32_t slot = norm.out != kAbsent ? norm.out : norm.act_out;
-  const GpuPlace out = builder.place(slot);
-  constants.push_back({kSpecNormOut, 1});
-  CORTIQ_ASSIGN_OR_RETURN(d.push[kPushSquaresOut], builder.squares(groups));
-  d.push[kPushThird] = out.start;
-  d.push[kPushThirdStride] = out.stride;
-  d.push[kPushVector2] = builder.vector(norm.weight);
-  builder.leaveUnfinished(slot, {d.push[kPushSquaresOut], static_cast<uint32_t>(groups), norm.eps});
   return {};
 }
 
@@ -101,14 +45,33 @@ Status addMany(const artifact::WeightT& weight, bool eightBits, GpuBuilder& buil
   return {};
 }
 
-Status lowerPart(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm) {
+Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
+  for (const auto& part : op.AsMatmulOp()->parts)
+    CORTIQ_RETURN_IF_ERROR(lowerProduct(*part, builder, nullptr));
+  return {};
+}
+
+// Only whole rows can be in lane order.
+std::vector<uint32_t> lanes(const artifact::OpUnion& op) {
+  std::vector<uint32_t> slots, not_ours;
+  for (const auto& part : op.AsMatmulOp()->parts) {
+    (part->input_column == 0 ? slots : not_ours).push_back(part->input);
+    not_ours.push_back(part->residual);
+  }
+  std::erase_if(slots, [&](uint32_t slot) { return std::ranges::find(not_ours, slot) != not_ours.end(); });
+  return slots;
+}
+
+} // namespace
+
+Status lowerProduct(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm) {
   const artifact::WeightT& weight = builder.weight(part.weight);
   const bool eightBits = builder.eightBits(part.input);
-  const bool quantized = norm && builder.eightBits(norm->out != kAbsent ? norm->out : norm->act_out);
+  const bool quantized = norm && quantizes(*norm, builder);
   const std::string name = codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(part.input, part.input_column, weight.cols));
   const GpuPlace out = builder.place(part.out, part.out_column);
-  const MatmulShape shape = quantized ? kQuantShape : matmulShape(weight.rows, weight.cols, eightBits);
+  const ProductShape shape = quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits);
   Constants constants = shapeConstants(weight, shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
@@ -126,8 +89,6 @@ Status lowerPart(const artifact::MatmulPartT& part, GpuBuilder& builder, const a
     d.push[kPushAuxStride] = residual.stride;
   }
   addNormIn(builder.unfinished(part.input), constants, d);
-  if (quantized)
-    constants.push_back({kSpecQuantOut, 1});
   if (norm)
     CORTIQ_RETURN_IF_ERROR(addNormOut(*norm, d.groups, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, constants));
@@ -138,13 +99,12 @@ Status lowerPart(const artifact::MatmulPartT& part, GpuBuilder& builder, const a
   return {};
 }
 
-/// activation(gate) * up, both products of one input.
-Status lowerPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up, const artifact::GluOpT& glu,
-                 GpuBuilder& builder) {
+Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up, const artifact::GluOpT& glu,
+                      GpuBuilder& builder) {
   const artifact::WeightT& weight = builder.weight(gate.weight);
   const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out;
   const bool eightBits = builder.eightBits(gate.input), quantized = builder.eightBits(result);
-  const MatmulShape shape = quantized ? kQuantShape : matmulShape(weight.rows, weight.cols, eightBits);
+  const ProductShape shape = quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(gate.input, gate.input_column, weight.cols));
   const GpuPlace out = builder.place(result);
   Constants constants = shapeConstants(weight, shape);
@@ -171,33 +131,6 @@ Status lowerPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT&
   CORTIQ_ASSIGN_OR_RETURN(d.weight, builder.matrix(gate.weight));
   CORTIQ_ASSIGN_OR_RETURN(d.weight2, builder.matrix(up.weight));
   builder.dispatch(std::move(d));
-  return {};
-}
-
-Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
-  return lowerMatmul(*op.AsMatmulOp(), builder, {});
-}
-
-// Only whole rows can be in lane order.
-std::vector<uint32_t> lanes(const artifact::OpUnion& op) {
-  std::vector<uint32_t> slots, not_ours;
-  for (const auto& part : op.AsMatmulOp()->parts) {
-    (part->input_column == 0 ? slots : not_ours).push_back(part->input);
-    not_ours.push_back(part->residual);
-  }
-  std::erase_if(slots, [&](uint32_t slot) { return std::ranges::find(not_ours, slot) != not_ours.end(); });
-  return slots;
-}
-
-} // namespace
-
-Status lowerMatmul(const artifact::MatmulOpT& matmul, GpuBuilder& builder, const MatmulFusion& fusion) {
-  if (fusion.glu) {
-    const bool first = matmul.parts[0]->out == fusion.glu->gate;
-    return lowerPair(*matmul.parts[first ? 0 : 1], *matmul.parts[first ? 1 : 0], *fusion.glu, builder);
-  }
-  for (const auto& part : matmul.parts)
-    CORTIQ_RETURN_IF_ERROR(lowerPart(*part, builder, fusion.norm));
   return {};
 }
 

@@ -55,12 +55,13 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   if (eightBits)
     CORTIQ_RETURN_IF_ERROR(builder.quantizeBehind(out, result, elements));
   if (norm.out != kAbsent && norm.act_out != kAbsent)
-    return builder.copyBehind(out, builder.place(norm.act_out), elements);
+    return builder.eightBits(norm.act_out) ? builder.quantizeBehind(out, norm.act_out, elements)
+                                           : builder.copyBehind(out, builder.place(norm.act_out), elements);
   return {};
 }
 
 } // namespace
 
-const GpuOpRow kGpuNorm{artifact::Op::NormOp, refuse, lower, noLanes, true};
+const GpuOpRow kGpuNorm{artifact::Op::NormOp, refuse, lower, noLanes, true, EightBits::kBehind};
 
 } // namespace cortiq::compiler

@@ -60,7 +60,8 @@ Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
   if (eightBits)
     CORTIQ_RETURN_IF_ERROR(builder.quantizeBehind(out, result, elements));
   if (glu.out != kAbsent && glu.act_out != kAbsent)
-    return builder.copyBehind(out, builder.place(glu.act_out), elements);
+    return builder.eightBits(glu.act_out) ? builder.quantizeBehind(out, glu.act_out, elements)
+                                          : builder.copyBehind(out, builder.place(glu.act_out), elements);
   return {};
 }
 
@@ -107,7 +108,7 @@ Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
   return {};
 }
 
-const GpuOpRow kGpuGlu{artifact::Op::GluOp, refuseGlu, lowerGlu, noLanes, true};
+const GpuOpRow kGpuGlu{artifact::Op::GluOp, refuseGlu, lowerGlu, noLanes, true, EightBits::kBehind};
 const GpuOpRow kGpuAdd{artifact::Op::AddOp, take, lowerAdd, noLanes, false};
 const GpuOpRow kGpuGate{artifact::Op::GateOp, take, lowerGate, noLanes, true};
 const GpuOpRow kGpuLogits{artifact::Op::LogitsOp, take, lowerLogits, noLanes, false};

@@ -42,14 +42,14 @@ protected:
     d.grid = {1, 1, kCount};
     run("moe_route",
         {{kSpecLocal, 64},
-         {kSpecRows, c.experts},
+         {kSpecRouted, c.experts},
          {kSpecExperts, c.chosen},
          {kSpecScoring, c.scoring},
-         {kSpecBias, c.bias},
+         {kSpecRouteBias, c.bias},
          {kSpecWeighted, c.scales},
          {kSpecNormalize, c.normalize},
          {kSpecNormEpsilon, bits(1e-3f)},
-         {kSpecScale, bits(2.5f)},
+         {kSpecRouteScale, bits(2.5f)},
          {kSpecGroups, c.groups},
          {kSpecGroupsUsed, c.groups_used}},
         d);

@@ -1,0 +1,53 @@
+#pragma once
+
+// Mixtures of experts on the GPU. The operations of one mixture are lowered together: what the CPU gathers, multiplies
+// and scatters in six stages are two products of a single token with the matrices that it chose. Of many tokens the
+// pairs are sorted by expert, and workgroups take tiles of pairs that share a matrix.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/gpu/GpuCall.h"
+
+namespace cortiq::compiler {
+
+struct ExpertGroup {
+  const artifact::MoeRouteOpT* route = nullptr;
+  const artifact::MoePlanOpT* plan = nullptr;
+  const artifact::MoeMatmulOpT *gate = nullptr, *up = nullptr, *down = nullptr;
+  const artifact::MoeGluOpT* glu = nullptr;
+  const artifact::MoeCombineOpT* combine = nullptr;
+  uint32_t x = kAbsent;     ///< slot of what tokens give the experts
+  uint32_t gated = kAbsent; ///< slot of the pairs' rows between the products
+  uint32_t experts = 0, chosen = 0;
+  uint64_t inner = 0;                 ///< values of such a row
+  uint32_t first = kAbsent, last = 0; ///< stages
+  std::string reason;                 ///< why the GPU cannot have it
+  bool routeInProducts = false;       ///< of a single token: the first products make the choice
+};
+
+class ExpertGroups {
+public:
+  ExpertGroups(const artifact::ProgramT& program, const GpuBuilder& builder);
+
+  std::vector<ExpertGroup>& groups() { return groups_; }
+  const std::vector<ExpertGroup>& groups() const { return groups_; }
+  /// The number of the group that `op` is part of; kAbsent = of none.
+  uint32_t of(const artifact::OpUnion& op) const;
+  /// What `op` of group `number` is on the GPU, if it does not vanish in others, for a single token or for many.
+  std::optional<GpuCall> call(const artifact::OpUnion& op, uint32_t number, bool single) const;
+  /// Floats a token of slots whose size on the GPU is another than the program's.
+  std::vector<std::pair<uint32_t, uint64_t>> strides(uint32_t maxBatch) const;
+  /// Whether products of `slot` decide where a token goes, which 8 bits would change.
+  bool decides(uint32_t slot) const;
+
+private:
+  void add(const artifact::OpUnion& op, uint32_t stage);
+  std::string refusal(const ExpertGroup& group, const GpuBuilder& builder) const;
+
+  std::vector<ExpertGroup> groups_;
+  llvm::DenseMap<uint32_t, uint32_t> byPlan_;
+};
+
+} // namespace cortiq::compiler

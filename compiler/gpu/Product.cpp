@@ -1,0 +1,61 @@
+#include "compiler/gpu/Product.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace cortiq::compiler {
+
+using namespace formats;
+
+// A lane takes groups of 32 weights: no more lanes than there are. Matrices of few rows fill the device by more
+// workgroups, tall ones save activations by more rows a team.
+ProductShape productShape(uint64_t rows, uint64_t cols, bool eightBits) {
+  const uint32_t most = std::bit_ceil(static_cast<uint32_t>(std::max<uint64_t>(1, ceilDiv(cols, 32))));
+  const uint32_t teamRows = eightBits ? 1 : rows >= 16384 ? 4 : rows >= 8192 ? 2 : 1;
+  return {rows >= 65536 ? 128u : 256u, eightBits ? 32u : std::min(32u, most), teamRows};
+}
+
+Constants shapeConstants(const artifact::WeightT& weight, const ProductShape& shape) {
+  return {{kSpecLocal, shape.local},
+          {kSpecRows, uint32_t(weight.rows)},
+          {kSpecCols, uint32_t(weight.cols)},
+          {kSpecLanes, shape.lanes},
+          {kSpecTeamRows, shape.teamRows}};
+}
+
+void addNormIn(const GpuBuilder::Unfinished* norm, Constants& constants, artifact::GpuDispatchT& d) {
+  if (!norm)
+    return;
+  constants.push_back({kSpecNormIn, norm->parts});
+  constants.push_back({kSpecEps, bitsOf(norm->eps)});
+  d.push[kPushSquaresIn] = norm->squares;
+}
+
+bool quantizes(const artifact::NormOpT& norm, const GpuBuilder& builder) {
+  return (norm.out != kAbsent && builder.eightBits(norm.out)) ||
+         (norm.act_out != kAbsent && builder.eightBits(norm.act_out));
+}
+
+Status addNormOut(const artifact::NormOpT& norm, uint64_t groups, GpuBuilder& builder, Constants& constants,
+                  artifact::GpuDispatchT& d) {
+  const bool both = norm.out != kAbsent && norm.act_out != kAbsent;
+  const uint32_t slot = norm.out != kAbsent ? norm.out : norm.act_out;
+  const GpuPlace out = builder.place(slot);
+  constants.push_back({kSpecNormOut, 1});
+  if (quantizes(norm, builder))
+    constants.push_back({kSpecQuantOut, both ? 2u : 1u});
+  CORTIQ_ASSIGN_OR_RETURN(const uint32_t squares, builder.squares(groups));
+  const GpuBuilder::Unfinished left{squares, static_cast<uint32_t>(groups), norm.eps};
+  d.push[kPushSquaresOut] = squares;
+  d.push[kPushThird] = out.start;
+  d.push[kPushThirdStride] = out.stride;
+  d.push[kPushVector2] = builder.vector(norm.weight);
+  builder.leaveUnfinished(slot, left);
+  if (both) {
+    d.push[kPushEightBits] = builder.place(norm.act_out).start;
+    builder.leaveUnfinished(norm.act_out, left);
+  }
+  return {};
+}
+
+} // namespace cortiq::compiler

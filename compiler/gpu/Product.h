@@ -1,0 +1,48 @@
+#pragma once
+
+// What the dispatches of all products with matrices have in common.
+
+#include <string>
+#include <vector>
+
+#include "compiler/gpu/GpuBuilder.h"
+
+namespace cortiq::compiler {
+
+/// How the rows of a matrix are shared out.
+struct ProductShape {
+  uint32_t local, lanes, teamRows;
+  uint64_t groups(uint64_t rows) const { return ceilDiv(rows, uint64_t{local / lanes} * teamRows); }
+};
+
+ProductShape productShape(uint64_t rows, uint64_t cols, bool eightBits);
+
+/// A tile of 64 rows and 32 tokens a workgroup.
+inline constexpr ProductShape kTileShape{256, 32, 8};
+inline constexpr uint32_t kTileTokens = 32;
+/// Results in 8 bits are made of whole groups of 32 rows.
+inline constexpr ProductShape kQuantShape{256, 32, 4};
+/// Tokens a workgroup where there are many and no tiles.
+inline constexpr uint32_t kManyTokens = 4;
+
+using Constants = std::vector<codegen::SpecValue>;
+
+Constants shapeConstants(const artifact::WeightT& weight, const ProductShape& shape);
+
+/// Adds what a product has to know of an input that lacks its norm's factor.
+void addNormIn(const GpuBuilder::Unfinished* norm, Constants& constants, artifact::GpuDispatchT& d);
+
+/// Whether one of the norm's results is in 8 bits.
+bool quantizes(const artifact::NormOpT& norm, const GpuBuilder& builder);
+/// Adds the norm of the result, for the products that read that. Both of the norm's results, if it has two, or one of
+/// them.
+Status addNormOut(const artifact::NormOpT& norm, uint64_t groups, GpuBuilder& builder, Constants& constants,
+                  artifact::GpuDispatchT& d);
+
+/// Product of one part, with a norm of its result where a batch is one token.
+Status lowerProduct(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm);
+/// activation(gate) * up, both products of one input, for a single token.
+Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up, const artifact::GluOpT& glu,
+                      GpuBuilder& builder);
+
+} // namespace cortiq::compiler
