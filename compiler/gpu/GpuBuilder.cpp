@@ -149,7 +149,7 @@ StatusOr<GpuPlace> GpuBuilder::inLanes(uint32_t slot, uint64_t column, uint64_t 
   const uint32_t stride = static_cast<uint32_t>(laneRow(elements));
   auto [at, inserted] = copied_.try_emplace({slot, column}, static_cast<uint32_t>(scratchStart_ + scratch_));
   if (inserted) {
-    scratch_ += uint64_t{stride} * out_.max_batch;
+    scratch_ += uint64_t{stride} * (single_ ? 1 : out_.max_batch);
     mostScratch_ = std::max(mostScratch_, scratch_);
     CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT made, copy(from, {at->second, stride, true}, elements));
     add(prepared_, std::move(made));
@@ -160,7 +160,7 @@ StatusOr<GpuPlace> GpuBuilder::inLanes(uint32_t slot, uint64_t column, uint64_t 
 GpuPlace GpuBuilder::scratch(uint64_t elements) {
   const uint64_t stride = ceilDiv(elements, 4) * 4;
   const GpuPlace out{static_cast<uint32_t>(scratchStart_ + scratch_), static_cast<uint32_t>(stride), false};
-  scratch_ += stride * out_.max_batch;
+  scratch_ += stride * (single_ ? 1 : out_.max_batch);
   mostScratch_ = std::max(mostScratch_, scratch_);
   return out;
 }
@@ -237,8 +237,10 @@ void GpuBuilder::endStep(std::vector<std::unique_ptr<artifact::GpuStepT>>& steps
 }
 
 const GpuOpRow* findGpuOp(artifact::Op op) {
-  static const GpuOpRow* const table[] = {&kGpuAdd, &kGpuAttention, &kGpuAttentionPrep, &kGpuEmbed, &kGpuGate,
-                                          &kGpuGlu, &kGpuLogits,    &kGpuMatmul,        &kGpuNorm,  &kGpuQuantize};
+  static const GpuOpRow* const table[] = {&kGpuAdd,           &kGpuAttention,   &kGpuAttentionPrep, &kGpuCausalConv,
+                                          &kGpuClusterLogits, &kGpuConcatHeads, &kGpuEmbed,         &kGpuGate,
+                                          &kGpuGatedDelta,    &kGpuGlu,         &kGpuLogits,        &kGpuMatmul,
+                                          &kGpuNorm,          &kGpuQuantize,    &kGpuShortConv};
   for (const GpuOpRow* row : table)
     if (row->op == op)
       return row;

@@ -53,6 +53,10 @@ public:
   /// Whether what is lowered is for batches of one token.
   bool single() const { return single_; }
   void setSingle() { single_ = true; }
+  /// Whether it is for so many positions that attention cuts the cache into shares.
+  bool far() const { return far_; }
+  void setFar() { far_ = true; }
+  void dispatchBehind(artifact::GpuDispatchT dispatch) { add(behind_, std::move(dispatch)); }
   uint32_t maxBatch() const { return manifest_.max_batch; }
   bool cacheHalf() const { return manifest_.kv_f16; }
 
@@ -127,7 +131,7 @@ private:
   llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
   llvm::DenseSet<uint32_t> eightBits_;
   uint64_t squaresStart_ = 0, squaresUsed_ = 0;
-  bool head_ = false, single_ = false;
+  bool head_ = false, single_ = false, far_ = false;
   std::string name_;
   uint64_t scratchStart_ = 0, scratch_ = 0, mostScratch_ = 0;
 };
@@ -144,6 +148,10 @@ HeadPrep headPrep(const artifact::AttentionPrepOpT& prep, GpuBuilder& builder);
 Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
                           GpuBuilder& builder);
 
+/// Positions from which on a single token's attention over a cache takes shares, and how many it takes then; 1 = none.
+inline constexpr uint32_t kFarFrom = 1024;
+uint32_t attentionShares(uint32_t layer, uint32_t heads, const GpuBuilder& builder);
+
 /// One operation that has a form on the GPU.
 struct GpuOpRow {
   artifact::Op op;
@@ -158,8 +166,8 @@ struct GpuOpRow {
 const GpuOpRow* findGpuOp(artifact::Op op);
 
 // Rows of operations, in their files.
-extern const GpuOpRow kGpuAdd, kGpuAttention, kGpuAttentionPrep, kGpuEmbed, kGpuGate, kGpuGlu, kGpuLogits, kGpuMatmul,
-    kGpuNorm, kGpuQuantize;
+extern const GpuOpRow kGpuAdd, kGpuAttention, kGpuAttentionPrep, kGpuCausalConv, kGpuClusterLogits, kGpuConcatHeads,
+    kGpuEmbed, kGpuGate, kGpuGatedDelta, kGpuGlu, kGpuLogits, kGpuMatmul, kGpuNorm, kGpuQuantize, kGpuShortConv;
 
 /// The dispatches behind a step that choose the largest logit of every head token.
 Status lowerArgmax(GpuBuilder& builder, uint32_t logits);

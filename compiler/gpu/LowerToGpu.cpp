@@ -60,6 +60,13 @@ public:
     CORTIQ_RETURN_IF_ERROR(addPicks());
     builder_.setSingle();
     CORTIQ_RETURN_IF_ERROR(lowerAll(single_, gpu_->single));
+    if (manifest_.max_context > kFarFrom) {
+      builder_.setFar();
+      CORTIQ_RETURN_IF_ERROR(lowerAll(single_, gpu_->far));
+      gpu_->far_from = kFarFrom;
+      if (gpu_->far.size() == gpu_->single.size()) // no cache is cut
+        gpu_->far.clear();
+    }
     gpu_->arena_floats += builder_.scratchFloats();
     if (gpu_->arena_floats > kMaxFloats || gpu_->vector_floats > kMaxFloats)
       return unsupported("a batch of " + std::to_string(gpu_->max_batch) +

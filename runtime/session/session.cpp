@@ -58,8 +58,10 @@ public:
   StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) override {
     CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
     CORTIQ_RETURN_IF_ERROR(catch_up());
+    CORTIQ_RETURN_IF_ERROR(bring_states(tokens.size()));
     recurrent_.begin(position_, tokens.size());
     CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, run(tokens, all_logits));
+    CORTIQ_RETURN_IF_ERROR(bring_states(tokens.size()));
     recurrent_.commit(tokens);
     return logits;
   }
@@ -377,6 +379,9 @@ private:
     }
     return {};
   }
+
+  /// Copies of states are made around batches of many tokens: the host has to have them then.
+  Status bring_states(uint64_t count) { return gpu_ && count > 1 ? gpu_->bring_states(recurrent_.states()) : Status(); }
 
   // After a rewind, or a step that failed: recurrent states start again from the nearest copy, and the tokens from
   // there to the present position run once more. Their keys and values are written again as they were.

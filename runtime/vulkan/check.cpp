@@ -39,7 +39,7 @@ public:
     }
     for (const artifact::GpuStep* step : *program_.steps())
       CORTIQ_RETURN_IF_ERROR(this->step(*step));
-    for (const auto* steps : {program_.picks(), program_.single()})
+    for (const auto* steps : {program_.picks(), program_.single(), program_.far()})
       for (uint32_t s = 0; steps && s < steps->size(); ++s)
         CORTIQ_RETURN_IF_ERROR(this->step(*steps->Get(s)));
     return {};
@@ -100,6 +100,8 @@ private:
       return invalid("it has a cache that there is not");
     if (d.each() == 0 || d.each() > kMostEach || d.more() > kMostEach)
       return invalid("it has an impossible number of workgroups");
+    if (d.state() != kNoIndex && d.state() >= artifact_.program.states.size())
+      return invalid("it has a recurrent state that there is not");
     if (d.groups_y() == 0 || (d.weight2() != kNoIndex && (d.weight() == kNoIndex || d.weight() == d.weight2())))
       return invalid("it has a pair that is none");
     const std::vector<WeightRef>& weights = artifact_.resolver.weights;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ public:
   /// Runs a step as Executor::step() does. Logits then stand in the host's arena, in `logits`; ids in picked().
   virtual Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
                       const RunStages& run_stages) = 0;
+  /// Brings recurrent states that the device has to `states`, all of the program's; does nothing where they are the
+  /// same.
+  virtual Status bring_states(std::span<float* const> states) = 0;
   /// Whether a step can give ids.
   virtual bool can_pick() const = 0;
   virtual uint32_t picked(uint64_t head) const = 0;

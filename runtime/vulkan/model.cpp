@@ -130,6 +130,10 @@ bool VulkanModel::single_runs() const {
   return single_fits_ && all_pipelines(program_.single());
 }
 
+bool VulkanModel::far_runs() const {
+  return single_fits_ && program_.far() && program_.far()->size() != 0 && all_pipelines(program_.far());
+}
+
 bool VulkanModel::picks_run() const {
   return picks_fit_ && all_pipelines(program_.picks());
 }

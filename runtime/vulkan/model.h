@@ -47,6 +47,7 @@ public:
   /// Whether steps of one token, and the choice of ids, run as they stand. Their shaders are made when first asked for.
   bool single_runs() const;
   bool picks_run() const;
+  bool far_runs() const;
   /// Calls `use` with every dispatch that may run.
   template <class Use>
   void for_each_dispatch(Use use) const {
@@ -55,7 +56,8 @@ public:
       if (!on_cpu(s))
         for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
           use(*dispatch);
-    for (const auto* rows : {single_fits_ ? program_.single() : nullptr, picks_fit_ ? program_.picks() : nullptr})
+    for (const auto* rows : {single_fits_ ? program_.single() : nullptr, single_fits_ ? program_.far() : nullptr,
+                             picks_fit_ ? program_.picks() : nullptr})
       for (uint32_t s = 0; rows && s < rows->size(); ++s)
         if (const auto* dispatches = rows->Get(s)->dispatches())
           for (const artifact::GpuDispatch* dispatch : *dispatches)

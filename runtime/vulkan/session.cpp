@@ -37,6 +37,7 @@ StatusOr<std::unique_ptr<GpuSession>> VulkanSession::make(std::shared_ptr<const 
                                                           bool profile) {
   std::unique_ptr<VulkanSession> out(new VulkanSession(std::move(model), profile));
   CORTIQ_RETURN_IF_ERROR(out->reserve(positions));
+  CORTIQ_RETURN_IF_ERROR(out->reserve_states());
   CORTIQ_RETURN_IF_ERROR(out->make_sets());
   out->plan();
   return std::unique_ptr<GpuSession>(std::move(out));
@@ -115,6 +116,9 @@ void VulkanSession::plan_single() {
   if (model_->single_runs())
     for (const artifact::GpuStep* step : *program_.single())
       plan(*step, !step->dispatches() || step->dispatches()->size() == 0, single_parts_);
+  if (model_->far_runs())
+    for (const artifact::GpuStep* step : *program_.far())
+      plan(*step, !step->dispatches() || step->dispatches()->size() == 0, far_parts_);
 }
 
 void VulkanSession::plan(const artifact::GpuStep& step, bool cpu, std::vector<Part>& parts) const {
@@ -159,7 +163,7 @@ Status VulkanSession::make_sets() {
   CORTIQ_VK(call.vkCreateDescriptorPool(device_->handle(), &pool, nullptr, &sets_pool_), "binding buffers");
   const VkDescriptorSetLayout layout = model_->set_layout();
   for (const SetKey& key : keys) {
-    const auto [weight, weight2, layer] = key;
+    const auto [weight, weight2, layer, state] = key;
     VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorPool = sets_pool_,
                                          .descriptorSetCount = 1,
@@ -183,6 +187,8 @@ Status VulkanSession::make_sets() {
     buffers[kBindArena] = {arena_.handle(), 0, VK_WHOLE_SIZE};
     if (layer != kNoIndex)
       buffers[kBindCache] = {caches_[layers_[layer].buffer].handle(), layers_[layer].offset, layers_[layer].bytes};
+    if (state != kNoIndex)
+      buffers[kBindCache] = {states_.handle(), state_places_.at(state).offset, state_places_.at(state).bytes};
     buffers[kBindStep] = {step_.handle(), 0, VK_WHOLE_SIZE};
     buffers[kBindResult] = {result_.handle(), 0, VK_WHOLE_SIZE};
     VkWriteDescriptorSet writes[kShaderBindings];
@@ -333,8 +339,8 @@ Status VulkanSession::finish(VkCommandBuffer commands, bool copied, End end) {
   return {};
 }
 
-StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want) {
-  const Key key{tokens, heads, heads != 0 && want == Want::kIds};
+StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want, bool far) {
+  const Key key{tokens, heads, heads != 0 && want == Want::kIds, far};
   const bool logits = heads != 0 && !key.ids;
   if (logits && logits_.bytes() < heads * logits_stride_ * 4) {
     // What was recorded copies into the buffer that this one replaces.
@@ -345,7 +351,9 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     return &found->second;
   if (tokens == 1 && !single_planned_)
     plan_single();
-  const std::vector<Part>& parts = tokens == 1 && !single_parts_.empty() ? single_parts_ : parts_;
+  const std::vector<Part>& parts = tokens != 1 || single_parts_.empty() ? parts_
+                                   : far && !far_parts_.empty()         ? far_parts_
+                                                                        : single_parts_;
   const bool any_cpu = std::ranges::any_of(parts, [](const Part& part) { return part.cpu; });
   if (any_cpu && !mirror_.handle()) {
     CORTIQ_ASSIGN_OR_RETURN(mirror_, Buffer::make(device_, arena_.bytes(), Place::kRead, "copies for the CPU"));
@@ -495,7 +503,9 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
                                Want want, const RunStages& run_stages) {
   const uint64_t tokens = bucket_of(count, program_.max_batch());
   const uint64_t heads = head_count == 0 ? 0 : head_count == 1 ? 1 : tokens;
-  CORTIQ_ASSIGN_OR_RETURN(const Recording* recording, this->recording(tokens, heads, want));
+  const bool far = tokens == 1 && program_.far() && context.position >= program_.far_from();
+  CORTIQ_ASSIGN_OR_RETURN(const Recording* recording, this->recording(tokens, heads, want, far));
+  CORTIQ_RETURN_IF_ERROR(put_states(context));
   fill_step(context, count, head_first, head_count);
   auto* results = reinterpret_cast<uint32_t*>(result_.mapped());
   results[kResultOverflow] = 0;
@@ -520,6 +530,8 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
       CORTIQ_RETURN_IF_ERROR(run_cpu(*segment.then, context, count, run_stages));
   }
   overflowed_ = results[kResultOverflow];
+  states_position_ = context.position + count;
+  states_newer_ = !state_places_.empty();
   if (recording->clock)
     times_.add(*recording->clock);
   ++counts_.steps;
@@ -534,8 +546,62 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   return {};
 }
 
+// ---- Recurrent states ----
+
+Status VulkanSession::reserve_states() {
+  uint64_t bytes = 0;
+  const uint64_t alignment = std::max<uint64_t>(256, device_->limits().minStorageBufferOffsetAlignment);
+  model_->for_each_dispatch([&](const artifact::GpuDispatch& d) {
+    if (d.state() == kNoIndex || state_places_.contains(d.state()))
+      return;
+    const uint64_t size = model_->artifact().program.states[d.state()] * sizeof(float);
+    state_places_[d.state()] = {0, bytes, size};
+    bytes += (size + alignment - 1) / alignment * alignment;
+  });
+  if (bytes == 0)
+    return {};
+  CORTIQ_ASSIGN_OR_RETURN(states_, Buffer::make(device_, bytes, Place::kDevice, "recurrent states"));
+  CORTIQ_ASSIGN_OR_RETURN(host_states_, Buffer::make(device_, bytes, Place::kRead, "copies of recurrent states"));
+  return {};
+}
+
+Status VulkanSession::copy_states(bool to_host) {
+  CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
+  barrier(commands, true, true);
+  const VkBufferCopy all{0, 0, states_.bytes()};
+  device_->call().vkCmdCopyBuffer(commands, to_host ? states_.handle() : host_states_.handle(),
+                                  to_host ? host_states_.handle() : states_.handle(), 1, &all);
+  Status status = finish(commands, true, End::kSerial);
+  if (status.ok())
+    status = submit({&commands, 1});
+  if (status.ok())
+    status = wait();
+  if (status.ok())
+    device_->call().vkFreeCommandBuffers(device_->handle(), commands_pool_, 1, &commands);
+  return status;
+}
+
+Status VulkanSession::put_states(const StepContext& context) {
+  if (state_places_.empty() || states_position_ == context.position)
+    return {};
+  states_position_.reset();
+  for (const auto& [state, place] : state_places_)
+    std::memcpy(static_cast<uint8_t*>(host_states_.mapped()) + place.offset, context.states[state], place.bytes);
+  return copy_states(false);
+}
+
+Status VulkanSession::bring_states(std::span<float* const> states) {
+  if (!states_newer_)
+    return {};
+  CORTIQ_RETURN_IF_ERROR(copy_states(true));
+  for (const auto& [state, place] : state_places_)
+    std::memcpy(states[state], static_cast<const uint8_t*>(host_states_.mapped()) + place.offset, place.bytes);
+  states_newer_ = false;
+  return {};
+}
+
 uint64_t VulkanSession::device_bytes() const {
-  uint64_t bytes = arena_.bytes() + step_.bytes() + result_.bytes();
+  uint64_t bytes = states_.bytes() + arena_.bytes() + step_.bytes() + result_.bytes();
   for (const Buffer& cache : caches_)
     bytes += cache.bytes();
   return bytes;

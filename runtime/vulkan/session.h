@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -27,6 +28,7 @@ public:
   std::string report() const override;
   void add_profile(Profile& profile) const override { times_.add_to(profile); }
   void reset_profile() override { times_.reset(); }
+  Status bring_states(std::span<float* const> states) override;
   GpuCounts counts() const override { return counts_; }
   uint64_t device_bytes() const override;
 
@@ -50,6 +52,7 @@ private:
   struct Key {
     uint64_t tokens, heads; ///< at most
     bool ids;               ///< chosen at the end
+    bool far;               ///< attention cuts its caches
     auto operator<=>(const Key&) const = default;
   };
   /// A layer's place in the caches.
@@ -60,9 +63,9 @@ private:
   enum class End { kPlain, kSerial };
 
   using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
-  /// What is bound for a dispatch: weight, its partner, layer.
-  using SetKey = std::tuple<uint32_t, uint32_t, uint32_t>;
-  static SetKey set_key(const artifact::GpuDispatch& d) { return {d.weight(), d.weight2(), d.layer()}; }
+  /// What is bound for a dispatch: weight, its partner, layer, recurrent state.
+  using SetKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
+  static SetKey set_key(const artifact::GpuDispatch& d) { return {d.weight(), d.weight2(), d.layer(), d.state()}; }
 
   VulkanSession(std::shared_ptr<const VulkanModel> model, bool profile);
   Status reserve(uint64_t positions);
@@ -72,7 +75,11 @@ private:
   void plan(const artifact::GpuStep& step, bool cpu, std::vector<Part>& parts) const;
   Status make_sets();
 
-  StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want);
+  StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want, bool far);
+  Status reserve_states();
+  /// The states of the host go to the device, unless that left off at this position.
+  Status put_states(const StepContext& context);
+  Status copy_states(bool to_host);
   StatusOr<VkCommandBuffer> begin();
   Status restart(VkCommandBuffer commands);
   /// Ends commands, behind what is copied when `copied`; the step's number is the last thing that the host sees.
@@ -97,13 +104,18 @@ private:
   const artifact::GpuProgram& program_;
   Buffer arena_, step_, result_;
   std::vector<Buffer> caches_;
-  Buffer mirror_; ///< of the arena, for stages of the CPU
+  Buffer states_, host_states_; ///< of recurrent operations that the device runs
+  std::map<uint32_t, Range> state_places_;
+  std::optional<uint64_t> states_position_; ///< behind which the device's states are
+  bool states_newer_ = false;               ///< than those of the host
+  Buffer mirror_;                           ///< of the arena, for stages of the CPU
   Buffer logits_;
   std::vector<Range> layers_;
   std::vector<uint64_t> rope_words_; ///< where each rotation table stands in the step buffer
   uint64_t serial_word_ = 0;
   uint64_t logits_start_ = 0, logits_stride_ = 0; ///< floats
   std::vector<Part> parts_, single_parts_;        ///< of any number of tokens, of one
+  std::vector<Part> far_parts_;                   ///< of one behind many positions
   bool single_planned_ = false;
   VkDescriptorPool sets_pool_ = VK_NULL_HANDLE;
   VkCommandPool commands_pool_ = VK_NULL_HANDLE;

@@ -54,6 +54,32 @@ Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& 
   return d;
 }
 
+/// The shares of a head's positions are joined by a dispatch of a step more.
+Status addShares(const artifact::AttentionOpT& attention, uint32_t shares, GpuBuilder& builder, Dispatch& d) {
+  const uint32_t valueDim = builder.program().kv_layers[attention.layer]->v_dim;
+  const GpuPlace parts = builder.scratch(uint64_t{attention.heads} * shares * (valueDim + 2));
+  d.constants.push_back({kSpecShares, shares});
+  d.row.groups_y = shares;
+  d.row.push[kPushShares] = parts.start;
+  const uint32_t result = attention.out != kAbsent ? attention.out : attention.act_out;
+  const GpuPlace out = builder.place(result);
+  artifact::GpuDispatchT join;
+  CORTIQ_ASSIGN_OR_RETURN(join.module_,
+                          builder.module("attention_combine", {{kSpecLocal, std::max(64u, valueDim)},
+                                                               {kSpecHeads, attention.heads},
+                                                               {kSpecValueDim, valueDim},
+                                                               {kSpecShares, shares},
+                                                               {kSpecOutOrder, out.lanes ? 1u : 0u},
+                                                               {kSpecQuantOut, builder.eightBits(result)}}));
+  join.groups = attention.heads;
+  join.push.resize(kPushWords);
+  join.push[kPushShares] = parts.start;
+  join.push[kPushOut] = out.start;
+  join.push[kPushOutStride] = out.stride;
+  builder.dispatchBehind(std::move(join));
+  return {};
+}
+
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
   Dispatch d = attentionDispatch(attention, builder);
@@ -66,6 +92,15 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
 }
 
 } // namespace
+
+uint32_t attentionShares(uint32_t layer, uint32_t heads, const GpuBuilder& builder) {
+  const artifact::KvLayerT& cache = *builder.program().kv_layers[layer];
+  if (cache.window != 0 && cache.window <= kFarFrom)
+    return 1;
+  // As many workgroups as a large device runs side by side, of shares that are worth one.
+  constexpr uint32_t kWorkgroups = 256, kMost = 16;
+  return std::clamp(kWorkgroups / std::max(1u, heads), 1u, kMost);
+}
 
 Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
                           GpuBuilder& builder) {
@@ -81,6 +116,9 @@ Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact
     d.constants.push_back({kSpecQuantOut, 1});
   made.put(d.row.push);
   d.row.push[kPushSinks] = builder.vector(attention.sinks);
+  const uint32_t shares = builder.far() ? attentionShares(prep.layer, attention.heads, builder) : 1;
+  if (shares > 1)
+    CORTIQ_RETURN_IF_ERROR(addShares(attention, shares, builder, d));
   CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
   builder.dispatch(std::move(d.row));
   return {};

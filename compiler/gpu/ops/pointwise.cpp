@@ -41,19 +41,17 @@ Status dispatchRows(GpuBuilder& builder, const char* name, const Rows& rows, con
   return {};
 }
 
-std::string refuseGlu(const artifact::OpUnion& op, const GpuBuilder&) {
-  return op.AsGluOp()->up != kAbsent ? "" : "there is no shader for an activation without a second operand";
-}
-
 Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GluOpT& glu = *op.AsGluOp();
-  const uint64_t elements = builder.elements(glu.up);
-  const GpuPlace up = builder.place(glu.up);
+  const uint64_t elements = builder.elements(glu.gate);
+  const GpuPlace up = glu.up != kAbsent ? builder.place(glu.up) : GpuPlace();
   const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out;
   const bool eightBits = builder.eightBits(result);
   const GpuPlace out = eightBits ? builder.scratch(elements) : builder.place(result);
-  CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "glu", {builder.place(glu.gate), out, elements}, &up,
+  CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "glu", {builder.place(glu.gate), out, elements},
+                                      glu.up != kAbsent ? &up : nullptr,
                                       {{kSpecOutOrder, out.lanes ? 1u : 0u},
+                                       {kSpecAdd, glu.up != kAbsent},
                                        {kSpecActivation, static_cast<uint32_t>(glu.activation)},
                                        {kSpecAlpha, bitsOf(glu.alpha)},
                                        {kSpecLimit, bitsOf(glu.limit)}}));
@@ -76,13 +74,18 @@ Status lowerGate(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GateOpT& gate = *op.AsGateOp();
   const uint64_t elements = builder.elements(gate.x);
   const GpuPlace g = builder.place(gate.g);
-  const GpuPlace out = builder.place(gate.out != kAbsent ? gate.out : gate.act_out);
+  const uint32_t result = gate.out != kAbsent ? gate.out : gate.act_out;
+  const bool eightBits = builder.eightBits(result);
+  const GpuPlace out = eightBits ? builder.scratch(elements) : builder.place(result);
   CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "gate", {builder.place(gate.x), out, elements}, &g,
                                       {{kSpecOutOrder, out.lanes ? 1u : 0u},
                                        {kSpecFunction, static_cast<uint32_t>(gate.function)},
                                        {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}}));
+  if (eightBits)
+    CORTIQ_RETURN_IF_ERROR(builder.quantizeBehind(out, result, elements));
   if (gate.out != kAbsent && gate.act_out != kAbsent)
-    return builder.copyBehind(out, builder.place(gate.act_out), elements);
+    return builder.eightBits(gate.act_out) ? builder.quantizeBehind(out, gate.act_out, elements)
+                                           : builder.copyBehind(out, builder.place(gate.act_out), elements);
   return {};
 }
 
@@ -108,9 +111,9 @@ Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
   return {};
 }
 
-const GpuOpRow kGpuGlu{artifact::Op::GluOp, refuseGlu, lowerGlu, noLanes, true, EightBits::kBehind};
+const GpuOpRow kGpuGlu{artifact::Op::GluOp, take, lowerGlu, noLanes, true, EightBits::kBehind};
 const GpuOpRow kGpuAdd{artifact::Op::AddOp, take, lowerAdd, noLanes, false};
-const GpuOpRow kGpuGate{artifact::Op::GateOp, take, lowerGate, noLanes, true};
+const GpuOpRow kGpuGate{artifact::Op::GateOp, take, lowerGate, noLanes, true, EightBits::kBehind};
 const GpuOpRow kGpuLogits{artifact::Op::LogitsOp, take, lowerLogits, noLanes, false};
 
 } // namespace cortiq::compiler
