@@ -153,6 +153,17 @@ CORTIQ_API cortiq_status cortiq_session_load(cortiq_session* session, const char
 CORTIQ_API cortiq_status cortiq_session_run(cortiq_session* session, const uint32_t* ids, size_t id_count, int32_t all,
                                             const float** logits, size_t* rows);
 
+enum {
+  CORTIQ_POOL_MEAN = 0, /* of all ids */
+  CORTIQ_POOL_LAST = 1  /* of the last id */
+};
+
+/* One vector for `ids`, of length 1: of the model's last hidden states as `pooling` says. Fills what fits of its
+ * cortiq_model_info.hidden numbers, and sets *count to all of them. Runs from an empty session, which it leaves empty;
+ * the session's skill and mask are in force. */
+CORTIQ_API cortiq_status cortiq_session_embed(cortiq_session* session, const uint32_t* ids, size_t id_count,
+                                              int32_t pooling, float* vector, size_t capacity, size_t* count);
+
 /* Puts a skill and a mask in force from the next step on. `skill`: an id, several with weights ("a:0.7,b:0.3"), "none",
  * or null for what applies when nothing is said; `mask`: a name, "none" or null. What the session holds was computed
  * before: rewind to 0 to have it computed anew. May be called while the session works. */

@@ -102,7 +102,7 @@ public:
   using OnToken = std::function<bool(uint32_t id, std::string_view text)>;
 
   explicit Session(const Model& model, const cortiq_session_options& options = CORTIQ_SESSION_OPTIONS)
-      : vocab_(model.info().vocab) {
+      : vocab_(model.info().vocab), hidden_(model.info().hidden) {
     cortiq_session* session = nullptr;
     check(cortiq_session_create(model.get(), &options, &session));
     session_.reset(session);
@@ -130,6 +130,14 @@ public:
   Logits run(const std::vector<uint32_t>& ids, bool all = false) {
     Logits out = {nullptr, 0, vocab_};
     check(cortiq_session_run(get(), ids.data(), ids.size(), all ? 1 : 0, &out.data, &out.rows));
+    return out;
+  }
+  /// One vector for `ids`, of length 1; the session is empty then. `pooling`: CORTIQ_POOL_MEAN or CORTIQ_POOL_LAST.
+  std::vector<float> embed(const std::vector<uint32_t>& ids, int32_t pooling = CORTIQ_POOL_MEAN) {
+    std::vector<float> out(hidden_);
+    size_t count = 0;
+    check(cortiq_session_embed(get(), ids.data(), ids.size(), pooling, out.data(), out.size(), &count));
+    out.resize(count);
     return out;
   }
   /// Null: what applies when nothing is said.
@@ -184,7 +192,7 @@ private:
   };
 
   std::unique_ptr<cortiq_session, Free> session_;
-  size_t vocab_;
+  size_t vocab_, hidden_;
 };
 
 } // namespace cortiq

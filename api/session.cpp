@@ -231,6 +231,29 @@ cortiq_status cortiq_session_run(cortiq_session* session, const uint32_t* ids, s
   });
 }
 
+cortiq_status cortiq_session_embed(cortiq_session* session, const uint32_t* ids, size_t id_count, int32_t pooling,
+                                   float* vector, size_t capacity, size_t* count) {
+  return guarded([&]() -> Status {
+    if (!session || !count || (id_count != 0 && !ids) || (capacity != 0 && !vector))
+      return needs("cortiq_session_embed()");
+    if (pooling != CORTIQ_POOL_MEAN && pooling != CORTIQ_POOL_LAST)
+      return cortiq::invalid("there is no pooling " + std::to_string(pooling));
+    const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
+    CORTIQ_RETURN_IF_ERROR(check_ids(*session->session, ids, id_count));
+    forget_after(*session, 0);
+    CORTIQ_ASSIGN_OR_RETURN(std::vector<float> out,
+                            session->session->embed({ids, id_count}, pooling == CORTIQ_POOL_MEAN
+                                                                         ? runtime::Pooling::kMean
+                                                                         : runtime::Pooling::kLast));
+    if (!runtime::stretch_to_one(out))
+      return cortiq::unsupported("the model's last hidden state is no number: the arithmetic overflowed");
+    *count = out.size();
+    std::copy_n(out.begin(), std::min(capacity, out.size()), vector);
+    return {};
+  });
+}
+
 cortiq_status cortiq_session_select(cortiq_session* session, const char* skill, const char* mask) {
   return guarded([&]() -> Status {
     if (!session)

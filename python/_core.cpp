@@ -185,6 +185,15 @@ NB_MODULE(_core, m) {
              }
              return copy_of(logits);
            })
+      .def("embed",
+           [](cortiq::Session& self, const Ids& ids, bool last) {
+             std::vector<float> vector;
+             {
+               const nb::gil_scoped_release unlocked;
+               vector = self.embed(ids, last ? CORTIQ_POOL_LAST : CORTIQ_POOL_MEAN);
+             }
+             return copy_of({vector.data(), 1, vector.size()});
+           })
       .def("select", &put_in_force, nb::arg("skill").none(), nb::arg("mask").none())
       .def("cancel", &cortiq::Session::cancel)
       .def("generate", &generate);

@@ -120,6 +120,16 @@ class Session:
         with _at_work(self._core):
             return self._core.run(list(ids), all)
 
+    def embed(self, text: Prompt, *, pooling: str = "mean") -> numpy.typing.NDArray[numpy.float32]:
+        """One vector of length 1 for a text or ids: of the model's last hidden states their mean, or with "last" the last one. The session is
+        empty then.
+        """
+        if pooling not in ("mean", "last"):
+            raise ValueError(f"pooling is {pooling!r}; it has to be 'mean' or 'last'")
+        ids = self.model.encode(text) if isinstance(text, str) else list(text)
+        with _at_work(self._core):
+            return self._core.embed(ids, pooling == "last")[0]
+
     def select(self, skill: Optional[str] = None, mask: Optional[str] = None) -> None:
         """Puts a skill ("a", "a:0.7,b:0.3", "none") and a mask in force from the next step on."""
         self._core.select(skill, mask)

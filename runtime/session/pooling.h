@@ -3,6 +3,7 @@
 // One vector for many tokens.
 
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace cortiq::runtime {
@@ -13,5 +14,8 @@ enum class Pooling {
 };
 /// "mean" or "last".
 std::optional<Pooling> parse_pooling(std::string_view name);
+
+/// Stretches a vector to length 1; one of zeros stays. False: it holds what is no number.
+bool stretch_to_one(std::span<float> vector);
 
 } // namespace cortiq::runtime

@@ -36,6 +36,8 @@ def main(path, prompt):
     loaded = again.ids == session.ids and numpy.array_equal(again.run(ids[:1]), session.run(ids[:1]))
     session.keep(ids)
 
+    embedded = [again.embed(prompt).tolist(), again.embed(ids, pooling="last").tolist(), again.embed(ids[:1]).tolist(), again.embed(ids[:1], pooling="last").tolist()]
+
     # Two sessions at once, while this thread counts: the work is done without Python's lock.
     answers = {}
 
@@ -84,7 +86,7 @@ def main(path, prompt):
         "logits": numpy.asarray(logits, dtype=float).ravel().tolist(), "own": bool(logits.flags["OWNDATA"] or logits.base is not None),
         "text": whole.text, "tokens": whole.tokens, "finish": whole.finish, "prompt_tokens": whole.prompt_tokens,
         "streamed_text": "".join(token.text for token in streamed), "streamed": [token.id for token in streamed if token.id is not None],
-        "kept": kept, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
+        "embedded": embedded, "kept": kept, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
         "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
         "info": [model.info.vocab, model.info.layers, model.info.exact],
         "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),

@@ -61,6 +61,9 @@ def main():
         equal("decode() is encode()'s inverse", got["decoded"], PROMPT)
         equal("keep() leaves one id to run", got["kept"], len(got["ids"]) - 1)
         equal("a loaded session goes on as the saved one", got["loaded"], True)
+        lengths = [sum(value * value for value in vector) for vector in got["embedded"]]
+        tally.check("embeddings have the length 1", "" if max(abs(length - 1) for length in lengths) < 1e-5 else str(lengths))
+        tally.check("the mean is not the last one, but of one id it is", "" if got["embedded"][0] != got["embedded"][1] and got["embedded"][2] == got["embedded"][3] else "it is otherwise")
         equal("two sessions in threads agree", got["a"], got["b"])
         equal("and begin as one alone does", got["a"][:24], want["tokens"])
         tally.check("Python goes on meanwhile", "" if got["turns"] > 1 else "it stood still")

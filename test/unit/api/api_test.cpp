@@ -274,6 +274,36 @@ TEST_F(ApiTest, IsCancelledFromAnotherThread) {
   EXPECT_EQ(generate(s, kPrompt, 4), generate(session(), kPrompt, 4));
 }
 
+TEST_F(ApiTest, EmbedsFromAnEmptySessionAndLeavesOne) {
+  cortiq_session* s = session();
+  const std::vector<uint32_t> ids = {5, 1, 30, 7};
+  ASSERT_EQ(cortiq_session_run(s, ids.data(), 2, 0, nullptr, nullptr), CORTIQ_OK);
+  const std::vector<double> rows = base_.hidden_reference(ids);
+  for (const int32_t pooling : {CORTIQ_POOL_MEAN, CORTIQ_POOL_LAST}) {
+    std::vector<double> want(TinyModel::kHidden);
+    for (size_t t = pooling == CORTIQ_POOL_LAST ? ids.size() - 1 : 0; t < ids.size(); ++t)
+      for (size_t i = 0; i < want.size(); ++i)
+        want[i] += rows[t * want.size() + i];
+    double length = 0;
+    for (const double value : want)
+      length += value * value;
+    std::vector<float> got(TinyModel::kHidden);
+    size_t count = 0;
+    ASSERT_EQ(cortiq_session_embed(s, ids.data(), ids.size(), pooling, got.data(), got.size(), &count), CORTIQ_OK)
+        << cortiq_last_error();
+    ASSERT_EQ(count, TinyModel::kHidden);
+    for (size_t i = 0; i < count; ++i)
+      EXPECT_NEAR(got[i], want[i] / std::sqrt(length), kF32Error);
+    EXPECT_EQ(cortiq_session_position(s), 0u);
+  }
+  size_t count = 0;
+  EXPECT_EQ(cortiq_session_embed(s, ids.data(), ids.size(), 0, nullptr, 0, &count), CORTIQ_OK);
+  EXPECT_EQ(count, TinyModel::kHidden);
+  EXPECT_EQ(cortiq_session_embed(s, ids.data(), ids.size(), 9, nullptr, 0, &count), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_embed(s, nullptr, 0, 0, nullptr, 0, &count), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_embed(nullptr, ids.data(), 1, 0, nullptr, 0, &count), CORTIQ_INVALID);
+}
+
 TEST_F(ApiTest, SelectsSkillsAndBlends) {
   cortiq_session* s = session();
   const float* logits = nullptr;

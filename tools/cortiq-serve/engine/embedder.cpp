@@ -1,7 +1,5 @@
 #include "tools/cortiq-serve/engine/embedder.h"
 
-#include <cmath>
-
 namespace cortiq::serve {
 
 bool Embedder::enter() {
@@ -27,14 +25,8 @@ StatusOr<std::vector<float>> Embedder::embed(std::span<const uint32_t> tokens, r
   }
   CORTIQ_RETURN_IF_ERROR(session_->set_overlay(overlay));
   CORTIQ_ASSIGN_OR_RETURN(std::vector<float> out, session_->embed(tokens, pooling));
-  double squares = 0;
-  for (const float value : out)
-    squares += static_cast<double>(value) * value;
-  if (!std::isfinite(squares))
+  if (!runtime::stretch_to_one(out))
     return unsupported("the model's last hidden state is no number: its weights or the arithmetic overflowed");
-  const double length = std::sqrt(squares);
-  for (float& value : out)
-    value = length > 0 ? static_cast<float>(value / length) : 0;
   return out;
 }
 

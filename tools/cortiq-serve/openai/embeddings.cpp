@@ -1,6 +1,5 @@
 #include "tools/cortiq-serve/openai/embeddings.h"
 
-#include <cmath>
 #include <sodium.h>
 
 #include "tools/cortiq-serve/openai/ask.h"
@@ -14,11 +13,7 @@ constexpr size_t kMostInputs = 2048;
 /// The first of a vector, stretched to length 1 again.
 std::vector<float> shortened(const std::vector<float>& vector, uint64_t count) {
   std::vector<float> out(vector.begin(), vector.begin() + static_cast<std::ptrdiff_t>(count));
-  double squares = 0;
-  for (const float value : out)
-    squares += static_cast<double>(value) * value;
-  for (float& value : out)
-    value = squares > 0 ? static_cast<float>(value / std::sqrt(squares)) : 0;
+  runtime::stretch_to_one(out);
   return out;
 }
 
