@@ -19,7 +19,7 @@ function(cortiq_tool name)
   cortiq_target_defaults(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
   # MLIR's library lies in a folder of its own; an installed program finds it where it was built with it.
-  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON CORTIQ_COMPONENT ${ARG_COMPONENT})
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${ARG_COMPONENT})
 endfunction()
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <unistd.h>
 
+#include "formats/terminal.h"
+#include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace cortiq::tools {
@@ -28,6 +30,9 @@ void guard_llvm_output(const char* program) {
   program_name = program;
   llvm::outs(); // made before the handler is registered, it is alive when that runs
   std::atexit(check_output);
+  // LLVM itself asks the terminal alone.
+  llvm::WithColor::setAutoDetectFunction(
+      [](const llvm::raw_ostream& out) { return out.has_colors() && formats::shows_colours(STDERR_FILENO); });
 }
 
 } // namespace cortiq::tools

@@ -11,6 +11,7 @@
 #include "formats/artifact/artifact_file.h"
 #include "formats/quote.h"
 #include "formats/signing/signer_key.h"
+#include "runtime/cli/describe_options.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
@@ -267,6 +268,8 @@ ParseOutcome parse_run_options(int argc, const char* const* argv, const std::str
   app.footer("Exit codes: 0 done, 2 bad input or command line or a machine that cannot run it, 1 a bug of ours.");
   RawOptions raw;
   declare(app, options, raw);
+  if (described_options(app, argc, argv))
+    return {false, 0};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {

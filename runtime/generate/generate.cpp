@@ -24,7 +24,7 @@ Status check_prompt(const Engine& engine, std::span<const uint32_t> prompt) {
       "the prompt has " + std::to_string(prompt.size()) + " tokens, the context has room for " + std::to_string(room);
   if (engine.position() != 0)
     message += " of " + std::to_string(engine.max_context());
-  return invalid(message);
+  return invalid(message + "; give a shorter one, or a larger --max-context");
 }
 
 /// `first` is the position of the first row.
@@ -32,7 +32,9 @@ Status check_logits(std::span<const float> logits, uint64_t vocab, uint64_t firs
   for (size_t i = 0; i < logits.size(); ++i)
     if (std::isnan(logits[i]))
       return invalid("the logits at position " + std::to_string(first + i / vocab) + " are not numbers (id " +
-                     std::to_string(i % vocab) + " is NaN): the model's weights or the arithmetic overflowed");
+                     std::to_string(i % vocab) +
+                     " is NaN): the model's weights or the arithmetic overflowed; --kv f32, and compiling with "
+                     "--numerics exact, tell which");
   return {};
 }
 

@@ -33,7 +33,7 @@ def on_a_terminal(command, env):
 def main():
     args = harness.arguments(__doc__)
     model = harness.need_fixtures(args, "models", "qwen3-q4t.cmf")
-    harness.need_tools(args, "cortiq-compile", "cortiq-run")
+    harness.need_tools(args, "cortiq-compile", "cortiq-opt", "cortiq-run")
     tally = harness.Tally()
     run, compiler = os.path.join(args.bin, "cortiq-run"), os.path.join(args.bin, "cortiq-compile")
 
@@ -85,6 +85,12 @@ def main():
         env.pop("NO_COLOR", None)
         tally.check("colours on a terminal", "" if "\033[" in on_a_terminal([run, "--doctor"], env) else "none")
         tally.check("none where NO_COLOR says so", "" if "\033[" not in on_a_terminal([run, "--doctor"], {**env, "NO_COLOR": "1"}) else "some")
+        wrong = scratch.path("wrong.mlir")
+        with open(wrong, "w") as file:
+            file.write("func.func @x( {")
+        opt = [os.path.join(args.bin, "cortiq-opt"), wrong]
+        tally.check("colours in the compiler's messages", "" if "\033[" in on_a_terminal(opt, env) else "none")
+        tally.check("none there with NO_COLOR", "" if "\033[" not in on_a_terminal(opt, {**env, "NO_COLOR": "1"}) else "some")
         tally.check("none in a pipe", "" if "\033[" not in text.stdout else "some")
     return tally.finish()
 

@@ -12,6 +12,7 @@
 #include "formats/part_files.h"
 #include "formats/signing/signer_key.h"
 #include "formats/standard_output.h"
+#include "runtime/cli/describe_options.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cpu/bandwidth.h"
@@ -360,6 +361,8 @@ int main(int argc, char** argv) {
                                           std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
     CommandLine line;
     declare(app, line);
+    if (cortiq::runtime::cli::described_options(app, argc, argv))
+      return cortiq::formats::exit_code_after_output("cortiq-bench", 0);
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success& done) {

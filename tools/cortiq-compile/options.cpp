@@ -11,6 +11,7 @@
 #include "formats/artifact/artifact_signature.h"
 #include "formats/atomic_file.h"
 #include "formats/quote.h"
+#include "tools/llvm_options.h"
 
 namespace cl = llvm::cl;
 
@@ -206,6 +207,10 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   const cl::OptionCategory* shown[] = {&main, &inspect, &kernels};
   cl::HideUnrelatedOptions(llvm::ArrayRef(shown));
 
+  if (asks_for_description(argc, argv)) {
+    describe_llvm_options("cortiq-compile", kOverview);
+    return std::optional<CompileOptions>();
+  }
   std::string errors;
   llvm::raw_string_ostream stream(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, kOverview, &stream))

@@ -123,7 +123,8 @@ std::string folder_name(const std::string& folder) {
 StatusOr<SourceModel> read_hf_model(const std::string& folder, const formats::SafetensorsFolder& weights) {
   CORTIQ_ASSIGN_OR_RETURN(const Json config, read_folder_json(folder, "config.json"));
   if (config.is_null())
-    return invalid(quote(folder) + " has no config.json");
+    return invalid(quote(folder) + " has no config.json; give a GGUF file, or the folder of a checkpoint with "
+                                   "config.json, tokenizer.json and *.safetensors");
   SourceModel model;
   model.format = "safetensors";
   model.name = folder_name(folder);

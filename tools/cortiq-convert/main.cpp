@@ -15,6 +15,7 @@
 #include "formats/part_files.h"
 #include "formats/quote.h"
 #include "formats/standard_output.h"
+#include "runtime/cli/describe_options.h"
 #include "tools/cortiq-convert/convert.h"
 #include "tools/cortiq-convert/progress_bar.h"
 #include "tools/cortiq-convert/shards.h"
@@ -105,6 +106,8 @@ int run(int argc, char** argv) {
       ->type_name("SIZE");
   app.add_option("-j,--threads", options.threads, "threads (default: all cores)")->check(CLI::Range(1u, kMostThreads));
   app.add_flag("--json", json, "print what was done as JSON");
+  if (cortiq::runtime::cli::described_options(app, argc, argv))
+    return 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
@@ -144,7 +147,7 @@ int run(int argc, char** argv) {
   else
     print_text(options, *summary);
   if (std::fflush(stdout) != 0)
-    return complain("standard output cannot be written", kBadInput);
+    return complain("standard output cannot be written; is its disk full, or its pipe closed?", kBadInput);
   return 0;
 }
 
@@ -156,7 +159,7 @@ int main(int argc, char** argv) {
   try {
     return cortiq::formats::exit_code_after_output("cortiq-convert", run(argc, argv));
   } catch (const std::bad_alloc&) {
-    return complain("not enough memory for this model", kBadInput);
+    return complain("there is not enough memory for this model; fewer --threads take less", kBadInput);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), 1);
   }

@@ -95,7 +95,7 @@ public:
     for (size_t i = 0; i < matched_.size(); ++i)
       if (!matched_[i])
         return invalid("--tensor-quant " + quote(options_.tensor_quants[i].pattern) +
-                       " matches no matrix of this model");
+                       " matches no matrix of this model; cortiq-inspect lists their names");
     if (homeless_.empty())
       return std::move(targets_);
     std::string list;

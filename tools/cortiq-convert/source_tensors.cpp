@@ -20,7 +20,7 @@ std::vector<uint64_t> without_ones(std::vector<uint64_t> shape) {
 StatusOr<const Tensor*> SourceTensors::take(const std::string& name, const std::vector<uint64_t>& shape) {
   const Tensor* tensor = find_(name);
   if (!tensor)
-    return invalid("tensor " + quote(name) + " is missing");
+    return invalid("tensor " + quote(name) + " is missing; the model is incomplete, fetch it again");
   if (without_ones(tensor->shape) != without_ones(shape))
     return invalid("tensor " + quote(name) + " has shape " + formats::shape_text(tensor->shape) + ", expected " +
                    formats::shape_text(shape));

@@ -53,7 +53,8 @@ StatusOr<std::string> disassemble(const std::string& path, const artifact::Kerne
   int status = 0;
   waitpid(child, &status, 0);
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return unsupported("objdump failed on " + formats::quote(path));
+    return unsupported("objdump failed on " + formats::quote(path) +
+                       "; cortiq-inspect --verify says whether it is sound");
   const size_t begin = out.find(">:\n");
   const size_t line = begin == std::string::npos ? begin : out.rfind('\n', begin);
   return line == std::string::npos ? out : out.substr(line + 1);
@@ -92,7 +93,9 @@ Status run(const Arguments& arguments) {
       std::printf("%s\n", code.c_str());
     }
   }
-  return found ? Status() : invalid(formats::quote(arguments.file) + " has no kernel " + formats::quote(wanted));
+  return found ? Status()
+               : invalid(formats::quote(arguments.file) + " has no kernel " + formats::quote(wanted) +
+                         "; cortiq-inspect without --disasm lists them");
 }
 
 constexpr Option kOptions[] = {{"--kernel", "NAME", "only this kernel"}, kTarget};

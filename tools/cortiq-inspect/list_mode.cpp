@@ -129,7 +129,7 @@ Status run(const Arguments& arguments) {
     return list_artifact(arguments.file, arguments.get("target"), arguments.has("json"));
   if (arguments.has("target"))
     return invalid("--target picks one of the targets of an artifact, and " + formats::quote(arguments.file) +
-                   " is a model");
+                   " is a model; leave it out");
   CORTIQ_ASSIGN_OR_RETURN(const ModelFile model, open_model_file(arguments.file));
   const auto* cmf = std::get_if<formats::CmfFile>(&model);
   Listing listing = cmf != nullptr ? list_cmf(*cmf) : list_gguf(std::get<formats::GgufFile>(model));

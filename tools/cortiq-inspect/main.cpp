@@ -12,6 +12,7 @@
 #include "formats/file_guard.h"
 #include "formats/part_files.h"
 #include "formats/standard_output.h"
+#include "runtime/cli/describe_options.h"
 #include "tools/cortiq-inspect/modes.h"
 
 namespace {
@@ -116,6 +117,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "cortiq-inspect " CORTIQ_VERSION " (reads CMF 2, GGUF 2 and 3, artifact schema " +
                                         std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
   CommandLine line(app);
+  if (cortiq::runtime::cli::described_options(app, argc, argv))
+    return 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
@@ -141,7 +144,7 @@ int main(int argc, char** argv) {
   try {
     return cortiq::formats::exit_code_after_output("cortiq-inspect", run(argc, argv));
   } catch (const std::bad_alloc&) {
-    return complain("not enough memory for this file", kBadInput);
+    return complain("there is not enough memory for this file; a machine with more can read it", kBadInput);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), 1);
   }

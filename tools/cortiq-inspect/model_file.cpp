@@ -17,7 +17,8 @@ StatusOr<ModelFile> open_model_file(const std::string& path) {
     CORTIQ_ASSIGN_OR_RETURN(formats::GgufFile file, formats::GgufFile::open(path));
     return ModelFile(std::move(file));
   }
-  return invalid(formats::quote(path) + " is an ELF file, not a model");
+  return invalid(formats::quote(path) +
+                 " is an ELF file, not a model; give the CMF or GGUF file that it was compiled from");
 }
 
 const std::vector<formats::Tensor>& tensors_of(const ModelFile& model) {

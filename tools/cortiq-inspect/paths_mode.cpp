@@ -55,7 +55,8 @@ void print_matrix(const Json& m) {
 
 Status run(const Arguments& arguments) {
   if (!is_artifact(arguments.file))
-    return invalid(formats::quote(arguments.file) + " is no artifact: paths are chosen by cortiq-compile");
+    return invalid(formats::quote(arguments.file) +
+                   " is no artifact: paths are chosen by cortiq-compile MODEL -o OUT.cqa");
   runtime::ArtifactLoadOptions options;
   options.check_features = false;
   options.resolve = false;

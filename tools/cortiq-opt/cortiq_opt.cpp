@@ -8,8 +8,13 @@
 #include "formats/quote.h"
 #include "formats/standard_output.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "tools/llvm_options.h"
 #include "tools/llvm_output.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
@@ -42,6 +47,20 @@ std::string foreign(const std::string& file) {
   return {};
 }
 
+/// What MLIR registers before it parses, without the parsing.
+int describe(mlir::DialectRegistry& registry) {
+  const llvm::cl::opt<std::string> input(llvm::cl::Positional, llvm::cl::desc("IR to read; - is standard input"),
+                                         llvm::cl::value_desc("FILE"));
+  const llvm::cl::opt<std::string> output("o", llvm::cl::desc("File to write"), llvm::cl::value_desc("FILE"));
+  mlir::MlirOptMainConfig::registerCLOptions(registry);
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  cortiq::tools::describe_llvm_options("cortiq-opt", kOverview);
+  return cortiq::formats::exit_code_after_output("cortiq-opt", 0);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -57,6 +76,8 @@ int main(int argc, char** argv) {
                   cortiq::vec::VecDialect>();
   cortiq::compiler::registerCortiqPasses();
   mlir::registerTransformsPasses();
+  if (cortiq::tools::asks_for_description(argc, argv))
+    return describe(registry);
   const auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, kOverview, registry);
   if (const std::string why = foreign(input); !why.empty()) {
     llvm::errs() << "cortiq-opt: " << why << "\n";

@@ -113,7 +113,9 @@ int main(int argc, char** argv) {
     const int code = status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
     return cortiq::formats::exit_code_after_output("cortiq-run", code);
   } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this model", 2);
+    return complain("there is not enough memory for this model; a shorter --max-context, --kv q8, or --memory for a "
+                    "model of experts takes less",
+                    2);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), 1);
   }

@@ -119,7 +119,8 @@ int main(int argc, char** argv) {
     const Status status = serve(options);
     return status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
   } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this model", 2);
+    return complain(
+        "there is not enough memory for this model; fewer --sessions, a shorter --max-context or --kv q8 take less", 2);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), 1);
   }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "formats/quote.h"
+#include "runtime/cli/describe_options.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
@@ -146,6 +147,8 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
       "Exit codes: 0 told to end, 2 bad input or command line or a machine that cannot run it, 1 a bug of ours.");
   RawOptions raw;
   declare(app, out, raw);
+  if (runtime::cli::described_options(app, argc, argv))
+    return {false, 0};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
@@ -169,7 +172,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
     out.require_key = *key;
   }
   if (out.http.host.empty()) // the library would take it for every address there is
-    return refuse("--host names no address");
+    return refuse("--host names no address; give 127.0.0.1 for this machine alone, or 0.0.0.0 for all");
   out.memory = runtime::cli::parse_memory_size(raw.memory).value_or(0);
   out.scheduler.cache_bytes = runtime::cli::parse_memory_size(raw.cache).value_or(0);
   out.http.max_body = runtime::cli::parse_memory_size(raw.max_body).value_or(0);

@@ -12,6 +12,7 @@
 
 #include "formats/file_guard.h"
 #include "formats/standard_output.h"
+#include "runtime/cli/describe_options.h"
 #include "tools/cortiq-skill/commands.h"
 
 namespace {
@@ -112,6 +113,8 @@ int run(int argc, char** argv) {
   Words words;
   std::function<Status()> work;
   declare(app, words, work);
+  if (cortiq::runtime::cli::described_options(app, argc, argv))
+    return 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
