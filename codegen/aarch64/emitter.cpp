@@ -1,9 +1,10 @@
 #include "codegen/aarch64/emitter.h"
 
 #include "codegen/aarch64/instruction_rows.h"
-#include "codegen/machine/parallel_moves.h"
+#include "codegen/machine/emitter.h"
 
 #include <algorithm>
+#include <map>
 
 namespace cortiq::codegen::aarch64 {
 namespace {
@@ -18,37 +19,26 @@ constexpr int kSavedVectorFirst = 8, kSavedVectorLast = 15;
 constexpr uint32_t kFramePointer = 29, kLinkRegister = 30;
 constexpr int kVectors = 32;
 
-constexpr size_t kAlignment = 64;
-/// Innermost loops start where a fetch window starts.
-constexpr size_t kLoopAlignment = 32;
-
-class Emitter : private MoveSink {
+class Emitter final : private MachineEmitter {
 public:
   Emitter(const MachineFunction& function, const Allocation& allocation, const ConstantPool& pool,
           const Aarch64Options& options)
-      : function_(function), allocation_(allocation), pool_(pool), options_(options) {}
+      : MachineEmitter(function, allocation, pool), options_(options) {}
 
   StatusOr<MachineCode> run() {
     note(holder_.init(asmjit::Environment(asmjit::Arch::kAArch64)));
     note(holder_.attach(&a_));
     lay_out_frame();
     prologue();
-    find_innermost();
     for (uint32_t loop = 0; loop < function_.loops; ++loop) {
       loop_starts_.push_back(a_.newLabel());
       loop_ends_.push_back(a_.newLabel());
     }
-    for (size_t i = 0; i < function_.code.size(); ++i)
-      i += emit(i);
+    emit_code();
     epilogue();
 
-    MachineCode result;
-    result.code_bytes = a_.offset();
-    result.spills = allocation_.spilled;
-    result.frame_bytes = frame_bytes_;
-    result.loops = std::move(loops_);
-    place_constants();
-    pad(kAlignment);
+    MachineCode result = facts(a_.offset());
+    place_constants(0); // what traps
     if (error_ != asmjit::kErrorOk)
       return internal_error(std::string("the AArch64 assembler refused an instruction (") + failed_ +
                             "): " + asmjit::DebugUtils::errorAsString(error_));
@@ -98,13 +88,6 @@ private:
     return instruction.rules == gather;
   }
 
-  bool uses(RegClass reg_class, int number) const {
-    for (VReg reg = 0; reg < function_.vregs.size(); ++reg)
-      if (function_.vregs[reg].reg_class == reg_class && allocation_.assigned[reg] == number)
-        return true;
-    return false;
-  }
-
   static a64::Gp x(int number) { return a64::x(static_cast<uint32_t>(number)); }
   static a64::Vec v(int number) { return a64::v(static_cast<uint32_t>(number)); }
 
@@ -142,16 +125,12 @@ private:
   }
 
   //--- operands -------------------------------------------------------------------------------------------------------
-  int number(VReg reg) const { return reg == kNoReg ? -1 : allocation_.assigned[reg]; }
-
   Mem slot(VReg reg) const { return ptr(a64::sp, slots_[reg]); }
 
   Mem pool_address(int32_t constant) {
-    if (constant >= static_cast<int32_t>(constant_labels_.size()))
-      constant_labels_.resize(static_cast<size_t>(constant) + 1);
-    if (!constant_labels_[constant].isValid())
-      constant_labels_[constant] = a_.newLabel();
-    return ptr(constant_labels_[constant]);
+    if (ask_for_constant(constant))
+      constant_labels_.emplace(constant, a_.newLabel());
+    return ptr(constant_labels_.at(constant));
   }
 
   Mem address(const MemRef& mem) {
@@ -163,25 +142,10 @@ private:
   }
 
   //--- instructions ---------------------------------------------------------------------------------------------------
-  /// Emits instruction `i`; returns how many of those behind it went with it.
-  size_t emit(size_t i) {
-    const Instruction& instruction = function_.code[i];
-    switch (instruction.kind) {
-    case InstructionKind::kOp:
-      if (i + 1 < function_.code.size() && emit_pair(instruction, function_.code[i + 1]))
-        return 1;
-      emit_op(instruction);
-      break;
-    case InstructionKind::kMoves:
-      emit_moves(instruction);
-      break;
-    case InstructionKind::kLoopBegin:
-      begin_loop(instruction);
-      break;
-    case InstructionKind::kLoopEnd:
-      end_loop(instruction);
-      break;
-    }
+  size_t emit_op(size_t i) override {
+    if (i + 1 < function_.code.size() && emit_pair(function_.code[i], function_.code[i + 1]))
+      return 1;
+    emit_one(function_.code[i]);
     return 0;
   }
 
@@ -212,7 +176,7 @@ private:
     return true;
   }
 
-  void emit_op(const Instruction& instruction) {
+  void emit_one(const Instruction& instruction) {
     const Row& row = static_cast<const Row&>(*instruction.rules);
     const Encoding e{.a = a_,
                      .bits = instruction.bits,
@@ -230,42 +194,18 @@ private:
     note(row.emit(e), row.name);
   }
 
-  void find_innermost() {
-    innermost_.assign(function_.loops, false);
-    uint32_t last_begun = 0;
-    for (const Instruction& instruction : function_.code)
-      if (instruction.kind == InstructionKind::kLoopBegin)
-        last_begun = instruction.loop;
-      else if (instruction.kind == InstructionKind::kLoopEnd)
-        innermost_[instruction.loop] = instruction.loop == last_begun;
+  //--- loops ----------------------------------------------------------------------------------------------------------
+  size_t offset() const override { return a_.offset(); }
+  void skip_loop(uint32_t loop) override { note(a_.b_ge(loop_ends_[loop])); }
+  void align_loop() override {
+    while (a_.offset() % kLoopAlignment != 0)
+      note(a_.nop());
   }
+  void begin_body(uint32_t loop) override { note(a_.bind(loop_starts_[loop])); }
+  void repeat_loop(uint32_t loop) override { note(a_.b_lt(loop_starts_[loop]), "loop"); }
+  void bind_end(uint32_t loop) override { note(a_.bind(loop_ends_[loop])); }
 
-  void begin_loop(const Instruction& instruction) {
-    if (!instruction.runs_at_least_once) {
-      compare(instruction);
-      note(a_.b_ge(loop_ends_[instruction.loop]));
-    }
-    if (innermost_[instruction.loop])
-      while (a_.offset() % kLoopAlignment != 0)
-        note(a_.nop());
-    note(a_.bind(loop_starts_[instruction.loop]));
-    open_loops_.push_back(loops_.size());
-    loops_.push_back({.begin = a_.offset(),
-                      .iterations = instruction.iterations,
-                      .step = instruction.step,
-                      .limit = instruction.limit});
-  }
-
-  void end_loop(const Instruction& instruction) {
-    compare(instruction);
-    emit_moves(instruction); // leaves the flags
-    note(a_.b_lt(loop_starts_[instruction.loop]), "loop");
-    note(a_.bind(loop_ends_[instruction.loop]));
-    loops_[open_loops_.back()].end = a_.offset();
-    open_loops_.pop_back();
-  }
-
-  void compare(const Instruction& instruction) {
+  void compare(const Instruction& instruction) override {
     constexpr int64_t kImmediate = 0xfff;
     const a64::Gp counter = x(number(instruction.uses[0]));
     if (instruction.uses[1] != kNoReg) {
@@ -280,27 +220,6 @@ private:
   }
 
   //--- moves ----------------------------------------------------------------------------------------------------------
-  void emit_moves(const Instruction& instruction) {
-    for (RegClass reg_class : {RegClass::kScalar, RegClass::kVector}) {
-      const VReg* free = instruction.scratch + 2 * static_cast<int>(reg_class);
-      const MoveScratch scratch{number(free[0]), number(free[1])};
-      std::vector<Move> moves;
-      for (const auto& [to, from] : instruction.moves)
-        if (function_.vregs[to].reg_class == reg_class)
-          moves.push_back({place(to), place(from), function_.vregs[to].bits});
-      resolve_parallel_moves(std::move(moves), scratch, reg_class, *this);
-    }
-  }
-
-  Place place(VReg reg) const {
-    const VRegInfo& info = function_.vregs[reg];
-    if (!info.spilled)
-      return {Place::kRegister, allocation_.assigned[reg]};
-    if (info.constant >= 0)
-      return {Place::kConstant, info.constant};
-    return {Place::kSlot, static_cast<int32_t>(reg)};
-  }
-
   void move(RegClass reg_class, const Place& to, const Place& from, unsigned) override {
     const bool is_scalar = reg_class == RegClass::kScalar;
     if (to.kind == Place::kSlot) {
@@ -325,47 +244,24 @@ private:
   }
 
   //--- constants ------------------------------------------------------------------------------------------------------
-  void pad(size_t alignment) {
-    const uint8_t zero = 0;
+  void pad(size_t alignment, uint8_t with) override {
     while (a_.offset() % alignment != 0)
-      note(a_.embed(&zero, 1));
+      note(a_.embed(&with, 1));
   }
 
-  /// Those of the strictest alignment first, so that vectors need no padding between them.
-  void place_constants() {
-    std::vector<int32_t> used;
-    for (size_t number = 0; number < constant_labels_.size(); ++number)
-      if (constant_labels_[number].isValid())
-        used.push_back(static_cast<int32_t>(number));
-    if (used.empty())
-      return;
-    std::sort(used.begin(), used.end(), [&](int32_t a, int32_t b) {
-      return std::pair(pool_.alignment(b), a) < std::pair(pool_.alignment(a), b);
-    });
-    pad(kAlignment); // with what traps: never run
-    for (int32_t number : used) {
-      pad(pool_.alignment(number));
-      note(a_.bind(constant_labels_[number]), "constant");
-      note(a_.embed(pool_.bytes(number).data(), pool_.bytes(number).size()));
-    }
+  void place_constant(int32_t number) override {
+    note(a_.bind(constant_labels_.at(number)), "constant");
+    note(a_.embed(pool_.bytes(number).data(), pool_.bytes(number).size()));
   }
 
   asmjit::CodeHolder holder_;
   a64::Assembler a_;
-  const MachineFunction& function_;
-  const Allocation& allocation_;
-  const ConstantPool& pool_;
   const Aarch64Options& options_;
   Emitted error_ = asmjit::kErrorOk;
   const char* failed_ = "";
-  std::vector<int32_t> slots_; ///< offset of each register's slot from sp, or -1
-  uint32_t frame_bytes_ = 0;
   std::vector<int> saved_scalars_, saved_vectors_;
   std::vector<Label> loop_starts_, loop_ends_;
-  std::vector<bool> innermost_;
-  std::vector<CodeLoop> loops_;
-  std::vector<size_t> open_loops_; ///< of `loops_`, those whose end is still to come
-  std::vector<Label> constant_labels_;
+  std::map<int32_t, Label> constant_labels_;
 };
 
 } // namespace

@@ -1,10 +1,10 @@
 #include "codegen/x86/emitter.h"
 
-#include "codegen/machine/parallel_moves.h"
+#include "codegen/machine/emitter.h"
 #include "codegen/x86/instruction_rows.h"
 
 #include <algorithm>
-#include <deque>
+#include <map>
 
 namespace cortiq::codegen::x86 {
 namespace {
@@ -18,34 +18,21 @@ using Xbyak::RegExp;
 /// Registers that a callee keeps, rbp apart.
 constexpr int kCalleeSaved[] = {Operand::RBX, Operand::R12, Operand::R13, Operand::R14, Operand::R15};
 
-constexpr size_t kAlignment = 64;
-/// Innermost loops start where the decoded-instruction cache starts a line.
-constexpr size_t kLoopAlignment = 32;
-
-class Emitter : private MoveSink {
+class Emitter final : private MachineEmitter {
 public:
   Emitter(const MachineFunction& function, const Allocation& allocation, const ConstantPool& pool,
           const X86Features& features, const X86Options& options, std::vector<uint8_t>& memory)
-      : c_(memory.size(), memory.data()), function_(function), allocation_(allocation), pool_(pool),
-        features_(features), options_(options) {}
+      : MachineEmitter(function, allocation, pool), c_(memory.size(), memory.data()), features_(features),
+        options_(options), loop_starts_(function.loops), loop_ends_(function.loops) {}
 
   StatusOr<MachineCode> run(std::vector<uint8_t>& memory) {
     lay_out_frame();
     prologue();
-    find_innermost();
-    loop_starts_.resize(function_.loops);
-    loop_ends_.resize(function_.loops);
-    for (const Instruction& instruction : function_.code)
-      emit(instruction);
+    emit_code();
     epilogue();
 
-    MachineCode result;
-    result.code_bytes = c_.getSize();
-    result.spills = allocation_.spilled;
-    result.frame_bytes = frame_bytes_;
-    result.loops = std::move(loops_);
-    place_constants();
-    pad(kAlignment, 0);
+    MachineCode result = facts(c_.getSize());
+    place_constants(kTrap);
     if (Xbyak::GetError() != Xbyak::ERR_NONE) {
       const int error = Xbyak::GetError();
       Xbyak::ClearError();
@@ -75,17 +62,10 @@ private:
                           ? std::max<uint32_t>(16, function_.vregs[reg].bits / 8)
                           : 8;
     }
-    frame_bytes_ = (frame_bytes_ + kAlignment - 1) / kAlignment * kAlignment;
+    frame_bytes_ = (frame_bytes_ + kCodeAlignment - 1) / kCodeAlignment * kCodeAlignment;
     for (int reg : kCalleeSaved)
-      if (uses_scalar(reg))
+      if (uses(RegClass::kScalar, reg))
         saved_.push_back(reg);
-  }
-
-  bool uses_scalar(int number) const {
-    for (VReg reg = 0; reg < function_.vregs.size(); ++reg)
-      if (function_.vregs[reg].reg_class == RegClass::kScalar && allocation_.assigned[reg] == number)
-        return true;
-    return false;
   }
 
   void prologue() {
@@ -95,7 +75,7 @@ private:
       c_.push(Reg64(reg));
     if (frame_bytes_ > 0) {
       c_.sub(Reg64(Operand::RSP), frame_bytes_);
-      c_.and_(Reg64(Operand::RSP), -static_cast<int>(kAlignment));
+      c_.and_(Reg64(Operand::RSP), -static_cast<int>(kCodeAlignment));
     }
     if (options_.poison)
       poison();
@@ -129,16 +109,12 @@ private:
 
   //--- operands
   //-----------------------------------------------------------------------------------------------------------
-  int number(VReg reg) const { return reg == kNoReg ? -1 : allocation_.assigned[reg]; }
-
   Address slot(VReg reg) const { return Xbyak::util::ptr[Reg64(Operand::RSP) + slots_[reg]]; }
 
   Address pool_address(int32_t constant) {
-    if (constant >= static_cast<int32_t>(constant_labels_.size()))
-      constant_labels_.resize(constant + 1, nullptr);
-    if (!constant_labels_[constant])
-      constant_labels_[constant] = &labels_.emplace_back();
-    return Xbyak::util::ptr[Xbyak::util::rip + *constant_labels_[constant]];
+    if (ask_for_constant(constant))
+      constant_labels_.emplace(constant, Label());
+    return Xbyak::util::ptr[Xbyak::util::rip + constant_labels_.at(constant)];
   }
 
   Address address(const MemRef& mem) {
@@ -154,20 +130,8 @@ private:
 
   //--- instructions
   //-------------------------------------------------------------------------------------------------------
-  void emit(const Instruction& instruction) {
-    switch (instruction.kind) {
-    case InstructionKind::kOp:
-      return emit_op(instruction);
-    case InstructionKind::kMoves:
-      return emit_moves(instruction);
-    case InstructionKind::kLoopBegin:
-      return begin_loop(instruction);
-    case InstructionKind::kLoopEnd:
-      return end_loop(instruction);
-    }
-  }
-
-  void emit_op(const Instruction& instruction) {
+  size_t emit_op(size_t i) override {
+    const Instruction& instruction = function_.code[i];
     const Row& row = static_cast<const Row&>(*instruction.rules);
     Encoding e{.c = c_,
                .bits = std::max<unsigned>(128, instruction.bits),
@@ -187,42 +151,18 @@ private:
         c_.vmovaps(e.d(), e.r(row.tied));
     }
     row.emit(e);
+    return 0;
   }
 
-  void find_innermost() {
-    innermost_.assign(function_.loops, false);
-    for (const Instruction& instruction : function_.code)
-      if (instruction.kind == InstructionKind::kLoopBegin)
-        last_begun_ = instruction.loop;
-      else if (instruction.kind == InstructionKind::kLoopEnd)
-        innermost_[instruction.loop] = instruction.loop == last_begun_;
-  }
+  //--- loops ----------------------------------------------------------------------------------------------------------
+  size_t offset() const override { return c_.getSize(); }
+  void skip_loop(uint32_t loop) override { c_.jge(loop_ends_[loop], Xbyak::CodeGenerator::T_NEAR); }
+  void align_loop() override { c_.nop((kLoopAlignment - c_.getSize() % kLoopAlignment) % kLoopAlignment); }
+  void begin_body(uint32_t loop) override { c_.L(loop_starts_[loop]); }
+  void repeat_loop(uint32_t loop) override { c_.jl(loop_starts_[loop], Xbyak::CodeGenerator::T_AUTO); }
+  void bind_end(uint32_t loop) override { c_.L(loop_ends_[loop]); }
 
-  void begin_loop(const Instruction& instruction) {
-    if (!instruction.runs_at_least_once) {
-      compare(instruction);
-      c_.jge(loop_ends_[instruction.loop], Xbyak::CodeGenerator::T_NEAR);
-    }
-    if (innermost_[instruction.loop])
-      c_.nop((kLoopAlignment - c_.getSize() % kLoopAlignment) % kLoopAlignment);
-    c_.L(loop_starts_[instruction.loop]);
-    open_loops_.push_back(loops_.size());
-    loops_.push_back({.begin = c_.getSize(),
-                      .iterations = instruction.iterations,
-                      .step = instruction.step,
-                      .limit = instruction.limit});
-  }
-
-  void end_loop(const Instruction& instruction) {
-    compare(instruction);
-    emit_moves(instruction); // leaves the flags
-    c_.jl(loop_starts_[instruction.loop], Xbyak::CodeGenerator::T_AUTO);
-    c_.L(loop_ends_[instruction.loop]);
-    loops_[open_loops_.back()].end = c_.getSize();
-    open_loops_.pop_back();
-  }
-
-  void compare(const Instruction& instruction) {
+  void compare(const Instruction& instruction) override {
     const Reg64 counter(number(instruction.uses[0]));
     if (instruction.uses[1] == kNoReg)
       c_.cmp(counter, static_cast<uint32_t>(instruction.imm));
@@ -232,27 +172,6 @@ private:
 
   //--- moves
   //--------------------------------------------------------------------------------------------------------------
-  void emit_moves(const Instruction& instruction) {
-    for (RegClass reg_class : {RegClass::kScalar, RegClass::kVector}) {
-      const VReg* free = instruction.scratch + 2 * static_cast<int>(reg_class);
-      const MoveScratch scratch{number(free[0]), number(free[1])};
-      std::vector<Move> moves;
-      for (const auto& [to, from] : instruction.moves)
-        if (function_.vregs[to].reg_class == reg_class)
-          moves.push_back({place(to), place(from), function_.vregs[to].bits});
-      resolve_parallel_moves(std::move(moves), scratch, reg_class, *this);
-    }
-  }
-
-  Place place(VReg reg) const {
-    const VRegInfo& info = function_.vregs[reg];
-    if (!info.spilled)
-      return {Place::kRegister, allocation_.assigned[reg]};
-    if (info.constant >= 0)
-      return {Place::kConstant, info.constant};
-    return {Place::kSlot, static_cast<int32_t>(reg)};
-  }
-
   void move(RegClass reg_class, const Place& to, const Place& from, unsigned bits) override {
     if (reg_class == RegClass::kScalar) {
       if (to.kind == Place::kSlot)
@@ -293,47 +212,25 @@ private:
 
   //--- constants
   //----------------------------------------------------------------------------------------------------------
-  void pad(size_t alignment, uint8_t with) {
+  static constexpr uint8_t kTrap = 0xCC; ///< int3
+
+  void pad(size_t alignment, uint8_t with) override {
     while (c_.getSize() % alignment != 0)
       c_.db(with);
   }
 
-  /// Those of the strictest alignment first, so that vectors need no padding between them.
-  void place_constants() {
-    std::vector<int32_t> used;
-    for (size_t number = 0; number < constant_labels_.size(); ++number)
-      if (constant_labels_[number])
-        used.push_back(static_cast<int32_t>(number));
-    if (used.empty())
-      return;
-    std::sort(used.begin(), used.end(), [&](int32_t a, int32_t b) {
-      return std::pair(pool_.alignment(b), a) < std::pair(pool_.alignment(a), b);
-    });
-    pad(kAlignment, 0xCC); // int3: never run
-    for (int32_t number : used) {
-      pad(pool_.alignment(number), 0);
-      c_.L(*constant_labels_[number]);
-      for (uint8_t byte : pool_.bytes(number))
-        c_.db(byte);
-    }
+  void place_constant(int32_t number) override {
+    c_.L(constant_labels_.at(number));
+    for (uint8_t byte : pool_.bytes(number))
+      c_.db(byte);
   }
 
   Xbyak::CodeGenerator c_;
-  const MachineFunction& function_;
-  const Allocation& allocation_;
-  const ConstantPool& pool_;
   const X86Features& features_;
   const X86Options& options_;
-  std::vector<int32_t> slots_; ///< offset of each register's slot from rsp, or -1
-  uint32_t frame_bytes_ = 0;
   std::vector<int> saved_;
   std::vector<Label> loop_starts_, loop_ends_;
-  std::vector<bool> innermost_;
-  std::vector<CodeLoop> loops_;
-  std::vector<size_t> open_loops_; ///< of `loops_`, those whose end is still to come
-  uint32_t last_begun_ = 0;
-  std::deque<Label> labels_;
-  std::vector<Label*> constant_labels_;
+  std::map<int32_t, Label> constant_labels_;
 };
 
 } // namespace
@@ -360,7 +257,7 @@ StatusOr<MachineCode> emit(const MachineFunction& function, const Allocation& al
   for (const Instruction& instruction : function.code)
     bound += 15 * (8 + 3 * instruction.moves.size()) + kLoopAlignment;
   for (int32_t number = 0; number < pool.size(); ++number)
-    bound += pool.bytes(number).size() + kAlignment;
+    bound += pool.bytes(number).size() + kCodeAlignment;
   std::vector<uint8_t> memory(bound);
   return Emitter(function, allocation, pool, features, options, memory).run(memory);
 }
