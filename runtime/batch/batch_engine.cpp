@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <numeric>
+#include <map>
 
 #include "formats/checked_math.h"
 #include "runtime/batch/page_cache.h"
@@ -81,9 +81,16 @@ public:
   Profile profile() const override { return make_profile(executor_.profiler(), threads()); }
 
   StatusOr<Sequence> open(const formats::OverlaySelection& selection, std::span<const uint32_t> prompt) override {
+    if (const std::optional<Sequence> ended = ended_before(selection, prompt)) {
+      open_[*ended].open = true;
+      open_[*ended].ended = 0;
+      return *ended;
+    }
     CORTIQ_ASSIGN_OR_RETURN(const Sequence number, free_sequence());
+    CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<const OverlayState> overlay, model_->overlay_state(selection));
     Held& held = open_[number];
-    CORTIQ_ASSIGN_OR_RETURN(held.overlay, model_->overlay_state(selection));
+    held.overlay = std::move(overlay);
+    held.selection = selection;
     held.root = root_of(selection);
     held.open = true;
     clear_states(number);
@@ -98,13 +105,14 @@ public:
     Held& held = open_[number];
     const uint64_t whole = source.tokens.size() / kPositionBlock;
     held = source;
+    held.ended = 0;
     held.pages.resize(whole);
     held.places.resize(whole);
     for (const PageCache::Page page : held.pages)
       cache_->hold(page);
     held.known = std::min(held.known, whole);
     if (source.tokens.size() % kPositionBlock != 0 && !add_copy(held, source.pages[whole])) {
-      close(number);
+      drop(held);
       return io_error("no page of the cache is free");
     }
     for (size_t i = 0; i < program_.states.size(); ++i)
@@ -114,6 +122,11 @@ public:
 
   void close(Sequence sequence) override {
     Held& held = open_[sequence];
+    if (!program_.states.empty() && !held.broken && !held.tokens.empty() && !held.selection.blends()) {
+      held.open = false; // states and all: a text that goes on from here goes on in it
+      held.ended = ++clock_;
+      return;
+    }
     // The page behind the whole ones is of use to a text that goes on from there.
     const uint64_t whole = held.tokens.size() / kPositionBlock;
     if (held.root && !held.broken && held.known == whole && held.pages.size() > whole) {
@@ -126,8 +139,7 @@ public:
         cache_->remember(*held.root, whole == 0 ? PageCache::kNone : held.pages[whole - 1], rest, held.pages[whole]);
       held.pages.resize(whole);
     }
-    cache_->release(held.pages);
-    held = Held();
+    drop(held);
   }
 
   uint64_t position(Sequence sequence) const override { return open_[sequence].tokens.size(); }
@@ -135,6 +147,8 @@ public:
 
   bool shares_beginnings() const override { return program_.states.empty(); }
   uint64_t known(const formats::OverlaySelection& selection, std::span<const uint32_t> prompt) const override {
+    if (const std::optional<Sequence> ended = ended_before(selection, prompt))
+      return position(*ended);
     for (size_t i = 0; i < selections_.size(); ++i)
       if (selections_[i] == selection && prompt.size() > 1)
         return cache_->known(static_cast<PageCache::Root>(i), prompt.first(prompt.size() - 1));
@@ -146,9 +160,9 @@ public:
     const uint64_t pages = formats::ceil_div(held.tokens.size() + tokens, kPositionBlock);
     return pages - std::min<uint64_t>(pages, held.pages.size());
   }
-  uint64_t pages_available() const override { return cache_->available(); }
+  uint64_t pages_available() const override { return cache_->available() + ended_pages(); }
   BatchCacheState cache() const override {
-    return {cache_->size(), page_bytes_, cache_->size() - cache_->available(), cache_->idle()};
+    return {cache_->size(), page_bytes_, cache_->size() - pages_available(), cache_->idle() + ended_pages()};
   }
 
   StatusOr<std::span<const Result>> step(std::span<const Part> parts) override {
@@ -164,9 +178,11 @@ public:
   }
 
 private:
-  /// An open sequence.
+  /// An open sequence, or one that ended and is kept for texts that go on from it.
   struct Held {
     bool open = false, broken = false;
+    uint64_t ended = 0; ///< when; 0: it is open, or nothing is kept
+    formats::OverlaySelection selection;
     std::shared_ptr<const OverlayState> overlay;
     std::optional<PageCache::Root> root; ///< none: its beginnings are not shared
     std::vector<uint32_t> tokens;
@@ -244,11 +260,62 @@ private:
       std::memset(states_of(sequence)[i], 0, program_.states[i] * sizeof(float));
   }
 
-  StatusOr<Sequence> free_sequence() const {
-    for (size_t i = 0; i < open_.size(); ++i)
-      if (!open_[i].open)
-        return static_cast<Sequence>(i);
-    return io_error("all " + std::to_string(open_.size()) + " sequences are in use");
+  /// One that nothing is kept of, or the one that ended longest ago.
+  StatusOr<Sequence> free_sequence() {
+    Held* best = nullptr;
+    for (Held& held : open_)
+      if (!held.open && (!best || held.ended < best->ended))
+        best = &held;
+    if (!best)
+      return io_error("all " + std::to_string(open_.size()) + " sequences are in use");
+    drop(*best);
+    return static_cast<Sequence>(best - open_.data());
+  }
+
+  void drop(Held& held) {
+    cache_->release(held.pages);
+    held = Held();
+  }
+
+  /// The ended sequence that holds the longest beginning of `prompt`, though not all of it.
+  std::optional<Sequence> ended_before(const formats::OverlaySelection& selection,
+                                       std::span<const uint32_t> prompt) const {
+    std::optional<Sequence> best;
+    for (size_t i = 0; i < open_.size(); ++i) {
+      const Held& held = open_[i];
+      if (!held.open && held.ended != 0 && held.tokens.size() < prompt.size() && held.selection == selection &&
+          (!best || held.tokens.size() > position(*best)) &&
+          std::equal(held.tokens.begin(), held.tokens.end(), prompt.begin()))
+        best = static_cast<Sequence>(i);
+    }
+    return best;
+  }
+
+  /// Pages that nobody but ended sequences has.
+  uint64_t ended_pages() const {
+    std::map<PageCache::Page, uint32_t> holders;
+    for (const Held& held : open_)
+      if (!held.open)
+        for (const PageCache::Page page : held.pages)
+          ++holders[page];
+    return static_cast<uint64_t>(std::count_if(holders.begin(), holders.end(), [&](const auto& entry) {
+      return cache_->holders(entry.first) == entry.second;
+    }));
+  }
+
+  /// A page, from a sequence that ended when nothing else is free.
+  std::optional<PageCache::Page> take_page() {
+    while (true) {
+      if (const std::optional<PageCache::Page> page = cache_->take())
+        return page;
+      Held* oldest = nullptr;
+      for (Held& held : open_)
+        if (!held.open && held.ended != 0 && (!oldest || held.ended < oldest->ended))
+          oldest = &held;
+      if (!oldest)
+        return std::nullopt;
+      drop(*oldest);
+    }
   }
 
   /// States cannot be shared as pages can: what was held before is of no use then.
@@ -293,7 +360,7 @@ private:
   }
 
   bool add_copy(Held& held, PageCache::Page from) {
-    const std::optional<PageCache::Page> page = cache_->take();
+    const std::optional<PageCache::Page> page = take_page();
     if (!page)
       return false;
     std::memcpy(place_of(*page), place_of(from), page_bytes_);
@@ -337,7 +404,7 @@ private:
 
   Status add_pages(Held& held, uint64_t tokens) {
     while (held.pages.size() * kPositionBlock < held.tokens.size() + tokens) {
-      const std::optional<PageCache::Page> page = cache_->take();
+      const std::optional<PageCache::Page> page = take_page();
       if (!page)
         return internal_error("pages of the cache that were free are not");
       add_page(held, *page);
@@ -471,6 +538,7 @@ private:
   uint64_t budgeted_ = 0;
   Executor executor_;
   std::vector<Held> open_; ///< by number
+  uint64_t clock_ = 0;     ///< of ends
 
   // Of a step.
   std::vector<uint32_t> tokens_;

@@ -68,8 +68,9 @@ public:
   virtual unsigned threads() const = 0;
 
   /// Begins a sequence under a selection of the model's overlay. It holds the longest beginning of `prompt` that is
-  /// known already, but never all of it: run it from position() on. A model with recurrent states knows none. Fails
-  /// when all sequences are in use, and for a selection that the model does not have.
+  /// known already, but never all of it: run it from position() on. With recurrent states only what an ended sequence
+  /// held as a whole is known, to one sequence, and as long as the ended one's place is not needed. Fails when all
+  /// sequences are in use, and for a selection that the model does not have.
   virtual StatusOr<Sequence> open(const formats::OverlaySelection& selection, std::span<const uint32_t> prompt) = 0;
   /// Another sequence that holds what this one holds; it shares all whole pages. Fails when all sequences are in use or
   /// no page is free.
@@ -79,7 +80,7 @@ public:
   virtual uint64_t position(Sequence sequence) const = 0;
   /// Whether two sequences can be in one step: their selections are equal.
   virtual bool compatible(Sequence a, Sequence b) const = 0;
-  /// Whether beginnings are shared: a model with recurrent states has none to share.
+  /// Whether several sequences can share a beginning; with recurrent states only forks do.
   virtual bool shares_beginnings() const = 0;
   /// Tokens of `prompt` that open() would find now.
   virtual uint64_t known(const formats::OverlaySelection& selection, std::span<const uint32_t> prompt) const = 0;

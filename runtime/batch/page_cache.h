@@ -33,6 +33,7 @@ public:
   /// when nothing is free. None when every page has a holder.
   std::optional<Page> take();
   void hold(Page page);
+  uint32_t holders(Page page) const { return entries_[page].holders; }
   void release(Page page);
   /// Of a sequence: its last page is forgotten first.
   void release(std::span<const Page> pages);
