@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Who may run what: keys, signed artifacts and every way to change one afterwards, memory that is never writable and executable."""
 import hashlib
+import http.client
 import json
 import os
 import re
 import shutil
 import stat
 import struct
+import subprocess
 import sys
 
 import harness
 import serve_test
 
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 HEADER = 1024
 SECTIONS = ("code", "manifest", "program", "tokenizer", "provenance", "weights")
 IMAGE_HASH, HEADER_HASH = HEADER + 120, HEADER + 152
@@ -268,6 +271,43 @@ def check_server(t, signed, public):
         t.refused(f"server {' '.join(flags)}", word, "cortiq-serve", signed, "--port", "0", *flags)
 
 
+def check_container(t, signed, public):
+    """The root folder of the container, entered as its user: there is nothing in it but the server, and it serves."""
+    root = t.scratch.path("root")
+    made = harness.run([os.path.join(ROOT, "packaging", "rootfs"), t.args.bin, signed, root])
+    t.tally.check("container: its root is made", harness.why_not_success(made))
+    files = sorted(os.path.relpath(os.path.join(where, name), root) for where, _, names in os.walk(root) for name in names)
+    odd = [f for f in files if not re.fullmatch(r"usr/bin/cortiq-serve|model\.cqa(\.sig)?|etc/(passwd|group)|(usr/)?lib(64)?/.*\.so(\.[0-9.]+)?", f)]
+    t.tally.check("container: nothing else is in it", ", ".join(odd))
+    writable = [f for f in files if os.stat(os.path.join(root, f)).st_mode & 0o022]
+    t.tally.check("container: nothing in it is writable for others", ", ".join(writable))
+    if os.geteuid() != 0:
+        t.tally.skip("container: only root may enter another root folder")
+        return
+    log = open(t.scratch.path("container.log"), "w+")
+    process = subprocess.Popen([shutil.which("chroot"), "--userspec=65532:65532", root, "/usr/bin/cortiq-serve", "/model.cqa", "--port", "0", "--sandbox=auto", "--require-key", public],
+                               stdout=subprocess.PIPE, stderr=log, text=True, env={})
+    try:
+        line = process.stdout.readline()
+        port = line.rsplit(":", 1)[-1].strip()
+        t.tally.check("container: the server starts", None if port.isdigit() else f"{line} {open(log.name).read()}")
+        if port.isdigit():
+            healthy = t.call("cortiq-serve", "--check-health", port)
+            t.tally.check("container: it is healthy", harness.why_not_success(healthy))
+            connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+            connection.request("POST", "/v1/completions", json.dumps({"prompt": "a b c", "max_tokens": 4}), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            t.tally.check("container: it answers", None if answer.status == 200 else f"{answer.status}: {answer.read()[:200]}")
+            users = {s["Uid"].split()[0] for s in statuses(process.pid)}
+            t.tally.check("container: its user has no rights", None if users == {"65532"} else f"{users}")
+        process.terminate()
+        t.tally.check("container: it ends when told to", None if process.wait(30) == 0 else f"{process.returncode}")
+    finally:
+        process.kill()
+        log.close()
+    t.refused("health of a server that is not there", "no server answers", "cortiq-serve", "--check-health", "1")
+
+
 def main():
     args = harness.arguments(__doc__)
     harness.need_tools(args, "cortiq-bench", "cortiq-compile", "cortiq-inspect", "cortiq-run", "cortiq-serve", "cortiq-skill")
@@ -282,6 +322,7 @@ def main():
         check_without_weights(t, model, keys)
         check_provenance(t, model, signed, keys[0][1])
         check_server(t, signed, keys[0][1])
+        check_container(t, signed, keys[0][1])
     return tally.finish()
 
 

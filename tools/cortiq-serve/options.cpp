@@ -10,6 +10,7 @@
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
+#include "tools/cortiq-serve/http/health_check.h"
 
 namespace cortiq::serve {
 namespace {
@@ -27,11 +28,11 @@ ParseOutcome refuse(const std::string& sentence) {
 
 struct RawOptions {
   std::string key_file, kv, memory, cache, signer, sandbox = "off", max_body = "8M", log = "text", fallback;
-  uint64_t timeout = 600, drain = 30;
+  uint64_t timeout = 600, drain = 30, health = 0;
 };
 
 void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
-  app.add_option("FILE", o.file, "an artifact (.cqa) that cortiq-compile made")->required();
+  app.add_option("FILE", o.file, "an artifact (.cqa) that cortiq-compile made");
   app.add_option("--model-id", o.model_id, "the name that clients use; the artifact's own unless given")
       ->type_name("NAME");
 
@@ -62,6 +63,11 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
   app.add_option("--drain", raw.drain, "seconds for what runs when the server is told to end")
       ->capture_default_str()
       ->check(whole_number(0, kMostSeconds))
+      ->group(net);
+  app.add_option("--check-health", raw.health,
+                 "do not serve, but ask the server of this machine at that port whether it does: status 0 when it does")
+      ->check(whole_number(1, 65535))
+      ->type_name("PORT")
       ->group(net);
   app.add_option("--log", raw.log, "a line for each request on stderr: text or json")
       ->capture_default_str()
@@ -156,6 +162,12 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
   } catch (const CLI::ParseError& error) {
     return refuse(std::string(error.what()) + "; see --help");
   }
+  if (raw.health != 0) {
+    const Status healthy = check_health(static_cast<int>(raw.health));
+    return healthy.ok() ? ParseOutcome{false, 0} : refuse(healthy.message());
+  }
+  if (out.file.empty())
+    return refuse("FILE is required; see --help");
   if (const char* key = std::getenv("CORTIQ_API_KEY"))
     out.http.api_key = key;
   if (!raw.key_file.empty()) {
