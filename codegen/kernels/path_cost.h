@@ -29,8 +29,10 @@ struct PathCost {
   float decode;       ///< a call: decoding into memory
 };
 
-/// What was measured for the spec's codec, arm and target, or null: then nothing is known but the fused kernels.
+/// What was measured for the spec's codec, arm and target, or estimated where nothing was; null: nothing is known but
+/// the fused kernels.
 const PathCost* path_cost(const KernelSpec& spec);
+const PathCost* estimated_path_cost(const KernelSpec& spec);
 
 /// Bytes of a worker's memory that a row group of the spec takes when it is materialised.
 uint64_t materialised_bytes(const KernelSpec& spec);

@@ -133,7 +133,7 @@ const PathCost* path_cost(const KernelSpec& spec) {
         const PathCost& cost = spec.arm == Arm::kFast ? row.fast[t] : row.exact[t];
         return cost.fused > 0 ? &cost : nullptr;
       }
-  return nullptr;
+  return estimated_path_cost(spec);
 }
 
 } // namespace cortiq::codegen

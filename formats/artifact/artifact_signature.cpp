@@ -1,5 +1,6 @@
 #include "formats/artifact/artifact_signature.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sodium.h>
 #include <span>
@@ -21,8 +22,8 @@ constexpr std::string_view kDomain = "cortiq artifact 1\n";
 constexpr size_t kLargestSidecar = 65536;
 
 std::vector<uint8_t> signed_message(const Hash256& root) {
-  std::vector<uint8_t> out(kDomain.begin(), kDomain.end());
-  out.insert(out.end(), root.begin(), root.end());
+  std::vector<uint8_t> out(kDomain.size() + root.size());
+  std::copy(root.begin(), root.end(), std::copy(kDomain.begin(), kDomain.end(), out.begin()));
   return out;
 }
 

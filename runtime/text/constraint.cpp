@@ -52,9 +52,19 @@ void Constraint::mask(std::span<float> logits) {
   if (!failure_.ok())
     std::fill(words_.begin(), words_.end(), 0u);
   constexpr float kExcluded = -std::numeric_limits<float>::infinity();
-  for (size_t id = 0; id < logits.size(); ++id)
-    if (id >= count_ || (words_[id / 32] >> (id % 32) & 1) == 0)
-      logits[id] = kExcluded;
+  // Most words are all or nothing: only the others are looked at bit by bit.
+  const size_t known = std::min<size_t>(logits.size(), count_);
+  std::fill(logits.begin() + static_cast<std::ptrdiff_t>(known), logits.end(), kExcluded);
+  for (size_t first = 0; first < known; first += 32) {
+    const uint32_t word = words_[first / 32];
+    const std::span<float> part = logits.subspan(first, std::min<size_t>(32, known - first));
+    if (word == 0)
+      std::fill(part.begin(), part.end(), kExcluded);
+    else if (word != UINT32_MAX)
+      for (size_t bit = 0; bit < part.size(); ++bit)
+        if ((word >> bit & 1) == 0)
+          part[bit] = kExcluded;
+  }
 }
 
 bool Constraint::accept(uint32_t id) {
@@ -63,7 +73,7 @@ bool Constraint::accept(uint32_t id) {
   const int32_t result = cortiq_text_constraint_accept(handle_.get(), id, &complete, error.out());
   if (failure_.ok())
     failure_ = abi_status(result, error);
-  return failure_.ok() && !complete;
+  return !complete; // after a failure mask() leaves nothing, and the answer fails
 }
 
 } // namespace cortiq::runtime::text

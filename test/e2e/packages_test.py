@@ -13,6 +13,13 @@ RUNTIME = {"usr/bin/cortiq-bench", "usr/bin/cortiq-run", "usr/bin/cortiq-serve",
 COMPILER = {"usr/bin/cortiq-compile", "usr/bin/cortiq-convert", "usr/bin/cortiq-inspect", "usr/bin/cortiq-opt", "usr/bin/cortiq-skill"}
 
 
+# With each program its manual page and completions.
+for programs in (RUNTIME, COMPILER):
+    for program in [os.path.basename(path) for path in programs if path.startswith("usr/bin/")]:
+        programs |= {f"usr/share/man/man1/{program}.1", f"usr/share/bash-completion/completions/{program}",
+                     f"usr/share/zsh/site-functions/_{program}", f"usr/share/fish/vendor_completions.d/{program}.fish"}
+
+
 def files_below(folder):
     return {os.path.relpath(os.path.join(where, name), folder) for where, _, names in os.walk(folder) for name in names}
 

@@ -30,7 +30,6 @@ COMPLETED = [
     (("cortiq-compile", "-o", "a "), {"a b.cqa"}),
     (("cortiq-serve", "--log", "j"), {"json"}),
     (("cortiq-skill", "at"), {"attach"}),
-    (("cortiq-skill", ""), {"list", "attach", "detach", "extract", "sign", "verify", "-h", "--help", "--version"}),
     (("cortiq-skill", "attach", "--em"), {"--embed"}),
     (("cortiq-skill", "detach", "--em"), set()),
     (("cortiq-skill", "verify", "a "), {"a b.cqa"}),
@@ -80,6 +79,9 @@ def check_program(tally, args, share, program, mandoc):
     if not tree["commands"]:
         offered, _ = complete(share, (program, "-"), "/")
         tally.check(f"{program}: every option is offered", sorted(names(tree) ^ offered))
+    else:
+        offered, _ = complete(share, (program, ""), "/")
+        tally.check(f"{program}: every command is offered", sorted({command["name"] for command in tree["commands"]} - offered))
 
 
 def main():

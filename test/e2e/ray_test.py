@@ -19,7 +19,7 @@ def main():
     args = harness.arguments(__doc__, ray={"default": RAY, "help": "a Python with Ray"})
     model = harness.need_fixtures(args, "models", "qwen3-q4t.cmf")
     harness.need_tools(args, "cortiq-compile", "cortiq-run")
-    if not os.path.exists(args.ray):
+    if not os.path.exists(args.ray) or harness.run([args.ray, "-c", "import ray"]).returncode != 0:
         harness.skip_all("Ray is not installed: tools/setup --ray installs it into build/venv-ray")
     try:
         import nanobind, numpy, scikit_build_core  # noqa: F401

@@ -129,7 +129,27 @@ def check_choices(tally, server):
     says(tally, "two prompts, two choices each", [c["text"].split()[0][:3] for c in got], ["Onc", "Onc", "The", "The"])
     refused(tally, "more than the server takes on is refused", server.call("POST", "/v1/completions", {"prompt": ["a"] * 40, "n": 2}), 400, "answers")
     refused(tally, "a suffix is refused", server.call("POST", "/v1/completions", {"prompt": "a", "suffix": "b"}), 400, "suffix")
-    refused(tally, "log-probabilities of what is echoed are refused", server.call("POST", "/v1/completions", {"prompt": "a", "echo": True, "logprobs": 1}), 400, "echo")
+    check_echo(tally, server)
+
+
+def check_echo(tally, server):
+    """What is echoed has the log-probabilities that it would have as an answer."""
+    body = {"prompt": "Once upon", "temperature": 0, "max_tokens": 6, "logprobs": 2}
+    plain = server.call("POST", "/v1/completions", body)[2]["choices"][0]
+    prompt = "Once upon" + plain["text"]
+    ids = server.call("POST", "/v1/completions", {**body, "prompt": prompt, "max_tokens": 1})[2]["usage"]["prompt_tokens"]
+    echoed = server.call("POST", "/v1/completions", {**body, "prompt": prompt, "max_tokens": 2, "echo": True})[2]["choices"][0]
+    logged = echoed["logprobs"]
+    says(tally, "echo: an entry a token of both", [len(logged[k]) for k in ("tokens", "token_logprobs", "top_logprobs", "text_offset")], [ids + 2] * 4)
+    says(tally, "echo: the first has no probability", (logged["token_logprobs"][0], logged["top_logprobs"][0]), (None, None))
+    says(tally, "echo: texts begin where they say", ["".join(logged["tokens"])[o:o + 1] for o in logged["text_offset"]], [t[:1] for t in logged["tokens"]])
+    if logged["tokens"][ids - 6:ids] == plain["logprobs"]["tokens"]:  # cut as they were chosen
+        worst = max(abs(a - b) for a, b in zip(logged["token_logprobs"][ids - 6:ids], plain["logprobs"]["token_logprobs"]))
+        tally.check("echo: an answer's tokens are as likely as when they were chosen", "" if worst < 1e-4 else f"off by {worst}")
+    events = server.events("/v1/completions", {**body, "prompt": prompt, "max_tokens": 2, "echo": True})
+    says(tally, "echo: streamed too", [v for e in events if e["choices"][0]["logprobs"] for v in e["choices"][0]["logprobs"]["token_logprobs"]], logged["token_logprobs"])
+    none = server.call("POST", "/v1/completions", {**body, "prompt": prompt, "max_tokens": 0, "echo": True})[2]["choices"][0]
+    says(tally, "echo: with no token to answer the prompt's are there", none["logprobs"]["token_logprobs"], logged["token_logprobs"][:ids])
 
 
 def arguments_of(call, label, tally):

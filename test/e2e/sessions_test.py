@@ -8,7 +8,7 @@ import sys
 
 import harness
 
-# Attention, rings, recurrent states, convolutions, latent attention, experts, and a block that guesses.
+# Attention, rings, recurrent states, convolutions, latent attention, experts; models with a block that guesses are made.
 KINDS = ("qwen3-q4t", "gemma3-q4tp", "qwen3_5-q4tp", "qwen3_next-q8_2f", "lfm2-q8", "deepseek_v2-q4t", "qwen3_moe-q4tp", "skills")
 IDS = [1, 5, 9, 17, 33, 2, 40, 41]
 CHAT_MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -40,12 +40,12 @@ def ids(values):
     return "--tokens", ",".join(map(str, values))
 
 
-def check_going_on(run, kind, session):
+def check_going_on(run, kind, session, *flags):
     equal = lambda label, a, b: run.tally.check(f"{kind}: {label}", "" if a == b else f"{a} instead of {b}")
     for kv in ("f32", "f16", "q8"):
         for how in (("--temp", "0"), ("--temp", "0.9", "--seed", "5")):
             label = f"{kind}, {kv}, {how[1]}"
-            base = (*how, "--kv", kv, "--ignore-eos")
+            base = (*how, "--kv", kv, "--ignore-eos", *flags)
             whole = run.tokens(label, *ids(IDS), "-n", 60, *base)
             first = run.tokens(label, *ids(IDS), "-n", 25, *base, "--save-session", session)
             then = run.tokens(label, "-n", 20, *base, "--load-session", session, "--save-session", session)
@@ -120,6 +120,13 @@ def main():
             tally.check(f"compile {kind}", harness.why_not_success(harness.run([os.path.join(args.bin, "cortiq-compile"), model, "-o", artifact])))
             runners[kind] = Runner(args, tally, artifact)
             check_going_on(runners[kind], kind, scratch.path(kind + ".session"))
+        harness.tiny_models()  # puts test/cases on the path
+        import tiny_drafts
+        for case in tiny_drafts.CASES[:2]:
+            artifact = scratch.path(case.name + ".cqa")
+            tally.check(f"compile {case.name}", harness.why_not_success(
+                harness.run([os.path.join(args.bin, "cortiq-compile"), tiny_drafts.write(case, scratch.folder), "-o", artifact])))
+            check_going_on(Runner(args, tally, artifact), case.name, scratch.path("drafts.session"), "--speculate", "on")
         check_refusals(runners["qwen3-q4t"], runners["lfm2-q8"], runners["skills"], scratch)
         chat = os.path.join(args.models, CHAT_MODEL)
         if os.path.exists(chat):

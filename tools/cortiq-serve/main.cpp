@@ -81,8 +81,8 @@ Status serve(const ServeOptions& options) {
   open.threads = options.scheduler.threads;
   open.max_context = options.scheduler.max_context;
   open.kv = options.scheduler.kv;
-  Embedder embedder(model.model, open, options.scheduler.queue);
-  HttpServer server(model, *scheduler, embedder, options.http);
+  SideSession side_session(model.model, open, options.scheduler.queue);
+  HttpServer server(model, *scheduler, side_session, options.http);
   CORTIQ_ASSIGN_OR_RETURN(const int port, server.bind());
   CORTIQ_RETURN_IF_ERROR(leave_system(sandbox, missing));
   if (!missing.empty())

@@ -8,9 +8,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <random>
 #include <sys/resource.h>
 #include <vector>
 
+#include "formats/artifact/artifact_hash.h"
 #include "formats/overlay/selection.h"
 #include "runtime/session/saved_session.h"
 #include "test/unit/runtime/recurrent_model.h"
@@ -253,6 +255,50 @@ TEST_F(SavedSessionTest, RefusesEveryCutAndEveryFlip) {
     longer.push_back(0);
     expect_refused(longer, "a byte more");
   }
+}
+
+TEST_F(SavedSessionTest, TakesNoRightHashesWordForIt) {
+  // As a stranger writes it: bytes changed, then both hashes made right.
+  constexpr size_t kPrefix = 56, kHashed = 24, kHash = 32;
+  std::mt19937 random(11);
+  size_t taken = 0, refused = 0;
+  for (const Kind& kind : kKinds) {
+    const auto model = load(kind);
+    auto own = open(model, KvType::kF16), victim = open(model, KvType::kF16);
+    run(*own, text(40));
+    ASSERT_TRUE(save_session(folder_.file("s"), *own, {text(40)}).ok());
+    const Bytes whole = read(folder_.file("s"));
+    uint64_t header = 0;
+    std::memcpy(&header, whole.data() + 16, sizeof(header));
+    const std::vector<float> want = run(*open(model, KvType::kF16), text(6, 1));
+    for (int i = 0; i < 1200; ++i) {
+      Bytes bytes = whole;
+      const size_t begin = i % 2 ? kPrefix : kPrefix + header; // the header, or what is behind it
+      const size_t end = i % 2 ? kPrefix + header : bytes.size() - kHash;
+      for (int change = 0; change < 1 + i % 4; ++change)
+        bytes[begin + random() % (end - begin)] = static_cast<uint8_t>(i % 8 < 2 ? 0xff : random());
+      formats::Hasher256 hasher;
+      hasher.add(std::span(bytes).first(kHashed));
+      hasher.add(std::span(bytes).subspan(kPrefix, header));
+      const formats::Hash256 first = hasher.finish();
+      std::memcpy(bytes.data() + kHashed, first.data(), kHash);
+      const formats::Hash256 last =
+          formats::hash256(std::span(bytes).subspan(kPrefix + header, bytes.size() - kHash - kPrefix - header));
+      std::memcpy(bytes.data() + bytes.size() - kHash, last.data(), kHash);
+      write(folder_.file("bad"), bytes);
+      const Status status = restore(folder_.file("bad"), *victim);
+      (status.ok() ? taken : refused) += 1;
+      EXPECT_NE(status.code(), StatusCode::kInternal) << status.message();
+      EXPECT_EQ(status.message().find('\n'), std::string::npos);
+      if (status.ok())
+        EXPECT_TRUE(victim->forward(text(3), false).ok() || victim->position() != 0);
+      victim->reset();
+      if (i % 64 == 0)
+        expect_same(run(*victim, text(6, 1)), want, kind.name);
+    }
+  }
+  EXPECT_GT(taken, 100u) << "changed numbers of a cache are numbers";
+  EXPECT_GT(refused, 1000u);
 }
 
 TEST_F(SavedSessionTest, AFullDiskLeavesNothing) {

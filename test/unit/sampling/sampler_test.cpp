@@ -119,6 +119,24 @@ TEST(SplitMix64Test, GivesThePublishedSequence) {
   EXPECT_EQ(random.next(), 9817491932198370423u);
 }
 
+TEST(SamplerTest, GoesOnBehindTheDrawsOfAnother) {
+  SamplingOptions options;
+  options.repetition_penalty = 1;
+  const std::vector<float> logits = {1, 0.5f, 0.9f, 0.7f, 0.2f};
+  Sampler whole(options, 5), first(options, 5), second(options, 5);
+  std::vector<uint32_t> want, got;
+  for (int i = 0; i < 40; ++i)
+    want.push_back(*whole.sample(logits));
+  for (int i = 0; i < 25; ++i)
+    got.push_back(*first.sample(logits));
+  EXPECT_EQ(first.draws(), 25u);
+  second.skip(first.draws());
+  for (int i = 25; i < 40; ++i)
+    got.push_back(*second.sample(logits));
+  EXPECT_EQ(got, want);
+  EXPECT_EQ(second.draws(), 40u);
+}
+
 TEST(SamplerTest, GreedyTakesTheHighestIdOfEqualLogits) {
   Sampler sampler(SamplingOptions::greedy(), 100);
   EXPECT_EQ(*sampler.sample(std::vector<float>{1, 3, 2, 3, 0}), 3u);

@@ -112,8 +112,8 @@ std::optional<uint64_t> length_of(const std::string& text) {
 } // namespace
 
 struct HttpServer::Impl {
-  Impl(const ServedModel& model, Scheduler& scheduler, Embedder& embedder, const HttpOptions& options)
-      : model(model), scheduler(scheduler), embedder(embedder), options(options), http(ConnectionLimits()) {
+  Impl(const ServedModel& model, Scheduler& scheduler, SideSession& side_session, const HttpOptions& options)
+      : model(model), scheduler(scheduler), side_session(side_session), options(options), http(ConnectionLimits()) {
     http.new_task_queue = [this] { return new httplib::ThreadPool(this->options.connections); };
     // Not the library's own choice, which lets a second server share the port and take half of the clients.
     http.set_socket_options([](int socket) {
@@ -310,14 +310,14 @@ struct HttpServer::Impl {
       return refuse(response, ask.status());
     if (scheduler.draining())
       return answer_error(response, 503, "server_error", "the server is ending");
-    const Embedder::Turn turn(embedder);
+    const SideSession::Turn turn(side_session);
     if (!turn.entered())
       return refuse_for_now(response);
     const auto deadline = Job::Clock::now() + options.timeout;
     const Connection* connection = Connection::of_this_thread();
     std::vector<std::vector<float>> vectors;
     for (const std::vector<uint32_t>& input : ask->inputs) {
-      StatusOr<std::vector<float>> vector = embedder.embed(input, ask->pooling, ask->overlay, deadline);
+      StatusOr<std::vector<float>> vector = side_session.embed(input, ask->pooling, ask->overlay, deadline);
       if (!vector.ok() && vector.status().code() == StatusCode::kUnsupported)
         return refuse(response, vector.status());
       if (!vector.ok())
@@ -329,6 +329,32 @@ struct HttpServer::Impl {
     response.set_content(dump(embeddings_json(*ask, vectors)), kJsonType);
   }
 
+  /// False: `response` says what is wrong.
+  bool score_prompts(Ask& ask, Job::Clock::time_point deadline, httplib::Response& response) {
+    const SideSession::Turn turn(side_session);
+    if (!turn.entered()) {
+      refuse_for_now(response);
+      return false;
+    }
+    const std::vector<TokenRecord>* before = nullptr; // of the same prompt
+    std::vector<TokenRecord> tokens;
+    for (size_t i = 0; i < ask.requests.size(); ++i) {
+      const Request& request = ask.requests[i];
+      if (!before || request.prompt != ask.requests[i - 1].prompt) {
+        StatusOr<std::vector<TokenRecord>> scored =
+            side_session.score(request.prompt, request.logprobs.value_or(0), request.overlay, deadline);
+        if (!scored.ok()) {
+          answer_error(response, 500, "server_error", scored.status().message());
+          return false;
+        }
+        tokens = *std::move(scored);
+        before = &tokens;
+      }
+      ask.wording->prompt(i, tokens);
+    }
+    return true;
+  }
+
   void complete(const std::string& text, const httplib::Request& request, httplib::Response& response,
                 StatusOr<Ask> (*parse)(const Json&, const ServedModel&)) {
     const std::optional<Json> body = open_body(text, response);
@@ -338,10 +364,12 @@ struct HttpServer::Impl {
     if (!parsed.ok())
       return refuse(response, parsed.status());
     Ask ask = *std::move(parsed);
+    const auto deadline = Job::Clock::now() + options.timeout;
+    if (ask.score_prompts && !score_prompts(ask, deadline, response))
+      return;
     for (Request& wanted : ask.requests)
       wanted.client = request.remote_addr;
-    std::vector<std::shared_ptr<Job>> jobs =
-        scheduler.submit_all(std::move(ask.requests), Job::Clock::now() + options.timeout);
+    std::vector<std::shared_ptr<Job>> jobs = scheduler.submit_all(std::move(ask.requests), deadline);
     if (jobs.empty() && scheduler.draining())
       return answer_error(response, 503, "server_error", "the server is ending");
     if (jobs.empty())
@@ -406,14 +434,15 @@ struct HttpServer::Impl {
 
   const ServedModel& model;
   Scheduler& scheduler;
-  Embedder& embedder;
+  SideSession& side_session;
   const HttpOptions options;
   HttpLibrary http;
   std::atomic<bool> ended = false; ///< serve() is over
 };
 
-HttpServer::HttpServer(const ServedModel& model, Scheduler& scheduler, Embedder& embedder, const HttpOptions& options)
-    : impl_(std::make_unique<Impl>(model, scheduler, embedder, options)) {}
+HttpServer::HttpServer(const ServedModel& model, Scheduler& scheduler, SideSession& side_session,
+                       const HttpOptions& options)
+    : impl_(std::make_unique<Impl>(model, scheduler, side_session, options)) {}
 
 HttpServer::~HttpServer() = default;
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "formats/status.h"
-#include "tools/cortiq-serve/engine/embedder.h"
 #include "tools/cortiq-serve/engine/scheduler.h"
+#include "tools/cortiq-serve/engine/side_session.h"
 #include "tools/cortiq-serve/openai/served_model.h"
 
 namespace cortiq::serve {
@@ -28,7 +28,7 @@ struct HttpOptions {
 class HttpServer {
 public:
   /// What is given must outlive the server.
-  HttpServer(const ServedModel& model, Scheduler& scheduler, Embedder& embedder, const HttpOptions& options);
+  HttpServer(const ServedModel& model, Scheduler& scheduler, SideSession& side_session, const HttpOptions& options);
   ~HttpServer();
 
   /// Takes the address; the port that it became.

@@ -19,6 +19,7 @@ struct Ask {
   std::string model;             ///< as the client named it
   std::vector<Request> requests; ///< one a choice
   bool stream = false, include_usage = false;
+  bool score_prompts = false; ///< the wording wants to know how likely the prompts are
   std::unique_ptr<Wording> wording;
 };
 

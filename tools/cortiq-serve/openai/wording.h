@@ -23,6 +23,11 @@ struct Answered {
 class Wording {
 public:
   virtual ~Wording() = default;
+  /// How likely what a choice begins with is, where Ask::score_prompts asks for it; before all else.
+  virtual void prompt(size_t choice, std::vector<TokenRecord> tokens) {
+    (void)choice;
+    (void)tokens;
+  }
   /// Chunks of a stream: before the first piece, of a piece, and at the end; each may be none.
   virtual std::vector<Json> begin(size_t choice) = 0;
   virtual std::vector<Json> piece(size_t choice, const Piece& piece) = 0;

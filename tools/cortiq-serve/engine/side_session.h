@@ -1,6 +1,7 @@
 #pragma once
 
-// Vectors of texts, on a session of their own beside those that generate.
+// What is asked of a given text: its vector, or how likely it is. On a session of its own, beside the batch that
+// answers.
 
 #include <chrono>
 #include <memory>
@@ -11,25 +12,26 @@
 #include "formats/overlay/selection.h"
 #include "formats/status.h"
 #include "runtime/session/session.h"
+#include "tools/cortiq-serve/engine/job.h"
 
 namespace cortiq::serve {
 
 /// Thread-safe; texts are taken one after the other.
-class Embedder {
+class SideSession {
 public:
   using Clock = std::chrono::steady_clock;
 
   /// The session is made for the first text. `waiting`: callers that may wait for others.
-  Embedder(std::shared_ptr<const runtime::Model> model, runtime::SessionOptions options, uint64_t waiting)
+  SideSession(std::shared_ptr<const runtime::Model> model, runtime::SessionOptions options, uint64_t waiting)
       : model_(std::move(model)), options_(options), most_waiting_(waiting) {}
 
   /// A place among those who wait, for one caller with all its texts.
   class Turn {
   public:
-    explicit Turn(Embedder& embedder) : embedder_(embedder), entered_(embedder.enter()) {}
+    explicit Turn(SideSession& side_session) : side_session_(side_session), entered_(side_session.enter()) {}
     ~Turn() {
       if (entered_)
-        embedder_.leave();
+        side_session_.leave();
     }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
@@ -37,7 +39,7 @@ public:
     bool entered() const { return entered_; }
 
   private:
-    Embedder& embedder_;
+    SideSession& side_session_;
     const bool entered_;
   };
 
@@ -45,7 +47,15 @@ public:
   StatusOr<std::vector<float>> embed(std::span<const uint32_t> tokens, runtime::Pooling pooling,
                                      const formats::OverlaySelection& overlay, Clock::time_point deadline);
 
+  /// How likely the model thinks each of `tokens` behind those before it, with `count` of the likeliest; of the first
+  /// one it has no opinion, and its record says NaN. Fails as embed() does.
+  StatusOr<std::vector<TokenRecord>> score(std::span<const uint32_t> tokens, uint32_t count,
+                                           const formats::OverlaySelection& overlay, Clock::time_point deadline);
+
 private:
+  /// The session under `overlay`, which belongs to the holder of `lock` from then on.
+  StatusOr<runtime::Session*> take(std::unique_lock<std::timed_mutex>& lock, const formats::OverlaySelection& overlay,
+                                   Clock::time_point deadline);
   bool enter();
   void leave();
 
