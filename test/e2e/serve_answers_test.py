@@ -204,6 +204,11 @@ def check_refused_tools(tally, server):
                                "tools": [CLOCK], "tool_choice": {"type": "function", "function": {"name": "x"}}}),
                            ("an unknown choice", {"tools": [CLOCK], "tool_choice": "maybe"}), ("too many", {"tools": [CLOCK] * 300})):
         refused(tally, f"{label} is refused", server.chat("x", **options), 400, "tool")
+    bad = {"type": "function", "function": {"name": "bad", "parameters": {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}}}}
+    refused(tally, "parameters that cannot be followed are refused, with their place", server.chat("x", tools=[CLOCK, bad], tool_choice="required"), 400,
+            "bad", "tools", "#/properties/a/$ref")
+    large = [{"type": "function", "function": {"name": f"f{i}", "parameters": {"type": "object", "description": "x" * 2000}}} for i in range(200)]
+    refused(tally, "too much of them is refused", server.chat("x", tools=large, tool_choice="required"), 400, "tools", "grammar", "bytes")
     many = [{"type": "function", "function": {"name": f"f{i}", "parameters": WEATHER["function"]["parameters"]}} for i in range(200)]
     body = server.chat("x", tools=many, tool_choice="required", max_tokens=200, seed=4)[2]
     got = body["choices"][0] if "choices" in body else {"finish_reason": body}

@@ -37,6 +37,12 @@ StatusOr<std::shared_ptr<runtime::TokenConstraint>> Constraints::make(runtime::t
   return out;
 }
 
+Status Constraints::check(runtime::text::Notation notation, const std::string& source) {
+  const Turn turn(compiling_);
+  CORTIQ_ASSIGN_OR_RETURN(const runtime::text::Vocabulary words, vocabulary());
+  return words.constrain(notation, source).status();
+}
+
 StatusOr<runtime::text::Vocabulary> Constraints::vocabulary() {
   const std::lock_guard lock(mutex_);
   if (!vocabulary_) {

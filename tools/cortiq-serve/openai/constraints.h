@@ -26,6 +26,9 @@ public:
   /// For one answer; another one needs its own.
   StatusOr<std::shared_ptr<runtime::TokenConstraint>> make(runtime::text::Notation notation, const std::string& source);
 
+  /// Whether make() would succeed; nothing is kept.
+  Status check(runtime::text::Notation notation, const std::string& source);
+
 private:
   using Constraint = runtime::text::Constraint;
   struct Kept {

@@ -131,8 +131,18 @@ constrain_calls(const ToolOffer& offer, const std::optional<ConstraintSource>& f
     return id && std::binary_search(special.begin(), special.end(), *id) ? "<[" + std::to_string(*id) + "]>"
                                                                          : lark_string(text);
   };
-  return std::optional(ConstraintSource{
-      Notation::kLark, offer.format->grammar(offer.functions, offer.several, template_of(model), spell)});
+  // Each alone first: what is wrong with one has a place in it then.
+  for (const Function& function : offer.functions)
+    CORTIQ_RETURN_IF_ERROR(
+        model.constraints
+            ->check(function.strict ? Notation::kSchema : Notation::kLooseSchema, dump(function.parameters))
+            .with_prefix("the parameters of " + dump(function.name) + " in `tools`"));
+  const ConstraintSource calls = {Notation::kLark,
+                                  offer.format->grammar(offer.functions, offer.several, template_of(model), spell)};
+  CORTIQ_RETURN_IF_ERROR(model.constraints->make(calls.notation, calls.source)
+                             .status()
+                             .with_prefix("`tools` as one grammar of their calls"));
+  return std::optional(calls);
 }
 
 } // namespace cortiq::serve
