@@ -220,8 +220,10 @@ private:
     uint64_t pages = options.cache_bytes / page_bytes_;
     if (options.cache_bytes == 0) {
       const CpuLimits limits = read_cpu_limits();
-      const uint64_t memory =
+      uint64_t memory =
           limits.memory_limit != 0 ? std::min(limits.memory_limit, limits.host_memory) : limits.host_memory;
+      if (const MemoryBudget* budget = model_->artifact().memory.get())
+        memory = std::min(memory, budget->total());
       pages = std::max(context, std::min(context * open_.size(), memory / kMemoryShare / page_bytes_));
     }
     if (pages < context)

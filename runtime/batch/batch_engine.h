@@ -23,7 +23,7 @@ struct BatchOptions {
   uint64_t max_context = 0;                ///< tokens a sequence; 0: what the artifact was compiled for
   uint64_t sequences = 16;                 ///< that are open at a time
   /// Bytes of key/value cache for all sequences and for beginnings that are kept; one whole context at least. 0: whole
-  /// contexts for all, but no more than a quarter of the machine's memory.
+  /// contexts for all, but no more than a quarter of the machine's memory, or of the model's budget.
   uint64_t cache_bytes = 0;
   bool profile = false; ///< keep times for profile()
   Placement placement = {};

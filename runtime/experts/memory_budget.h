@@ -21,6 +21,7 @@ public:
   /// `weights` bytes are always there. `experts` may be null: then there is nothing to give up.
   MemoryBudget(uint64_t total, uint64_t weights, ExpertStore* experts);
 
+  uint64_t total() const { return total_; }
   /// Reserves `bytes` for a session or a blend. Fails when not even the least number of places for experts would be
   /// left.
   Status take(uint64_t bytes);

@@ -95,7 +95,7 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
   app.add_option(
          "--cache", raw.cache,
          "bytes for the keys and values of all conversations, and of ended ones (2G); else room for all, but no "
-         "more than a quarter of the machine's memory")
+         "more than a quarter of --memory or of the machine's")
       ->check(memory_size())
       ->group(work);
   app.add_option("--kv", raw.kv, "cache type: f32, f16 or q8")->check(CLI::IsMember({"f32", "f16", "q8"}))->group(work);

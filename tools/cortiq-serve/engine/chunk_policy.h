@@ -4,6 +4,7 @@
 // long for its next token.
 
 #include <cstdint>
+#include <optional>
 
 namespace cortiq::serve {
 
@@ -21,6 +22,12 @@ public:
   void ran(uint64_t tokens, double seconds);
 
 private:
+  /// Seconds of a step: start + slope * tokens.
+  struct Line {
+    double start, slope;
+  };
+  std::optional<Line> line() const;
+
   // Sums over the steps, of which the old ones count less and less.
   double weight_ = 0, tokens_ = 0, seconds_ = 0, squares_ = 0, products_ = 0;
 };
