@@ -90,6 +90,7 @@ def main(path, prompt):
         "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
         "info": [model.info.vocab, model.info.layers, model.info.exact],
         "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),
+        "key": refusal(lambda: cortiq.Model(path, require_key="0" * 64)),
         "skill": refusal(lambda: session.select("absent")),
         "session": refusal(lambda: session.load(path)),
     }, sys.stdout)

@@ -73,6 +73,7 @@ def main():
         equal("a missing file is an Error with a status", got["absent"]["status"], 3)
         equal("so is an id beyond the vocabulary", got["id"]["status"], 1)
         equal("a file that is no session too", got["session"]["status"], 1)
+        equal("and an artifact without the signature that is required", got["key"]["status"], 1)
         equal("and a skill that is not there", got["skill"]["status"] in (1, 2), True)
 
         program = documented_program()

@@ -27,7 +27,8 @@ class Server:
     def __init__(self, args, artifact, *flags, key=None, port=0):
         env = dict(os.environ, **({"CORTIQ_API_KEY": key} if key else {}))
         self.log = open(artifact + ".log", "a+")
-        self.process = subprocess.Popen([os.path.join(args.bin, "cortiq-serve"), artifact, "--port", str(port), "--model-id", "tiny", *flags],
+        self.process = subprocess.Popen([os.path.join(args.bin, "cortiq-serve"), artifact, "--port", str(port), "--model-id", "tiny", *flags,
+                                         *os.environ.get("CORTIQ_SERVE_FLAGS", "").split()],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True, env=env)
         line = self.process.stdout.readline()
         self.port = int(line.rsplit(":", 1)[1]) if ":" in line else 0

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/loader/signature.h"
 #include "test/unit/runtime/temporary_folder.h"
 #include "test/unit/runtime/tiny_model.h"
 
@@ -111,6 +112,28 @@ TEST_F(ApiTest, DescribesTheModelToCallersOfAnyAge) {
   ASSERT_EQ(cortiq_model_describe(model_, &older), CORTIQ_OK);
   EXPECT_EQ(older.vocab, TinyModel::kVocab);
   EXPECT_EQ(older.skills, 77u);
+}
+
+TEST_F(ApiTest, ASignersKeyCanBeRequired) {
+  formats::SignerKey seed{};
+  const std::string path = folder_.file("m.cqa");
+  cortiq_load_options options = CORTIQ_LOAD_OPTIONS;
+  const std::string nobody(64, '0');
+  options.require_key = nobody.c_str();
+  cortiq_model* model = nullptr;
+  EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("it is not signed"));
+  const auto signature = runtime::sign_artifact_file(path, seed);
+  ASSERT_TRUE(signature.ok()) << signature.status().message();
+  EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("required is 0000"));
+  const std::string key = formats::signer_key_hex(signature->key);
+  options.require_key = key.c_str();
+  EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_OK) << cortiq_last_error();
+  cortiq_model_free(model);
+  options.require_key = "12";
+  EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_INVALID);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("64 hexadecimal digits"));
 }
 
 TEST_F(ApiTest, FailuresAreACodeAndASentenceOfTheThread) {
