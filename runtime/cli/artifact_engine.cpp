@@ -45,6 +45,8 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   SessionOptions how;
   CORTIQ_ASSIGN_OR_RETURN(how.gpu,
                           choose_gpu(*model, {options.device, options.fallback == "cpu", options.verbose}, note));
+  if (how.gpu && !(options.save_session + options.load_session).empty())
+    return unsupported("a session on a GPU can be neither saved nor loaded; give --device none");
   how.cpu_fallback = options.fallback == "cpu";
   how.threads = options.threads;
   how.placement = load.placement;

@@ -7,7 +7,6 @@
 #include <string>
 #include <unistd.h>
 
-#include "formats/atomic_file.h"
 #include "formats/quote.h"
 #include "runtime/cli/output.h"
 #include "runtime/cli/overlay.h"
@@ -210,7 +209,6 @@ Status converse(Conversation& conversation) {
 Status run_chat(const RunOptions& options, Loaded& loaded) {
   if (!loaded.text)
     return no_tokenizer(loaded);
-  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.save_session));
   Conversation conversation(options, loaded);
   if (!options.load_session.empty())
     CORTIQ_RETURN_IF_ERROR(conversation.load());

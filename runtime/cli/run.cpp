@@ -78,8 +78,7 @@ Status run_prompt(const RunOptions& options, Loaded& loaded) {
   if (options.prompt || options.tokens) {
     CORTIQ_ASSIGN_OR_RETURN(prompt, prompt_ids(options, loaded));
   }
-  for (const std::string& output : {options.logits, options.save_session})
-    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, output));
+  CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.logits));
   CORTIQ_RETURN_IF_ERROR(apply_overlay(options, prompt, loaded));
   if (!options.logits.empty())
     CORTIQ_RETURN_IF_ERROR(write_logits(options.logits, *loaded.engine, prompt));
@@ -112,6 +111,11 @@ Status run_prompt(const RunOptions& options, Loaded& loaded) {
 } // namespace
 
 Status run(const RunOptions& options, Loaded& loaded) {
+  // Before hours of talk: whether what is left of them could be written.
+  if (!options.save_session.empty()) {
+    CORTIQ_RETURN_IF_ERROR(formats::check_not_input(options.file, options.save_session));
+    CORTIQ_RETURN_IF_ERROR(formats::AtomicFile::create(options.save_session).status());
+  }
   const bool prompt = options.prompt || options.tokens || !options.load_session.empty();
   CORTIQ_RETURN_IF_ERROR(options.chat ? run_chat(options, loaded) : prompt ? run_prompt(options, loaded) : Status());
   if (options.stats && loaded.summary)

@@ -80,6 +80,7 @@ def check_refusals(run, other, skills, scratch):
                     harness.why_not_success(skills.call(*ids(IDS), "-n", 4, "--temp", 0, "--skill", name, "--save-session", under)))
     skills.refused("another skill", [f"--skill {name}"], "--load-session", under, "-n", 4)
     skills.tokens("the same skill", "--load-session", under, "-n", 4, "--skill", name)
+    run.refused("a folder that is not there", ["no/such"], *ids(IDS), "-n", 1000, "--save-session", scratch.path("no/such/s"))
     # Damage, a full disk, and a file that nobody may read.
     with open(session, "rb") as file:
         whole = file.read()
@@ -128,6 +129,14 @@ def main():
                 harness.run([os.path.join(args.bin, "cortiq-compile"), tiny_drafts.write(case, scratch.folder), "-o", artifact])))
             check_going_on(Runner(args, tally, artifact), case.name, scratch.path("drafts.session"), "--speculate", "on")
         check_refusals(runners["qwen3-q4t"], runners["lfm2-q8"], runners["skills"], scratch)
+        gpu = scratch.path("gpu.cqa")
+        tally.check("compile for a GPU", harness.why_not_success(harness.run(
+            [os.path.join(args.bin, "cortiq-compile"), harness.need_fixtures(args, "models", "qwen3-q4t.cmf"), "--target", "vulkan", "-o", gpu])))
+        devices = harness.run([os.path.join(args.bin, "cortiq-run"), "--device", "list"])
+        if devices.returncode == 0 and devices.stdout and "cannot be used" not in devices.stdout.splitlines()[0]:
+            Runner(args, tally, gpu).refused("a session on a GPU", ["--device none"], *ids(IDS), "-n", 1, "--device", 0, "--save-session", scratch.path("g"))
+        else:
+            tally.skip("there is no Vulkan device")
         chat = os.path.join(args.models, CHAT_MODEL)
         if os.path.exists(chat):
             artifact = scratch.path("chat.cqa")

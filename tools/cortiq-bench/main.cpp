@@ -374,7 +374,7 @@ int main(int argc, char** argv) {
     const int code = status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
     return cortiq::formats::exit_code_after_output("cortiq-bench", code);
   } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this", 2);
+    return complain("there is not enough memory for this; a smaller model or fewer tokens take less", 2);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), 1);
   }

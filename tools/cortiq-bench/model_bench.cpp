@@ -100,7 +100,8 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())
     return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +
-                   " tokens do not fit the context of " + std::to_string(session->max_context()));
+                   " tokens do not fit the context of " + std::to_string(session->max_context()) +
+                   "; measure fewer, or compile the model with a larger --max-context");
   return session;
 }
 

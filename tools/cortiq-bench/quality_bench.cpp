@@ -73,7 +73,8 @@ struct TextIds {
 
 StatusOr<TextIds> read_text(const runtime::Model& model, std::string_view text) {
   if (model.tokenizer().empty())
-    return unsupported("it holds no tokenizer, and a text cannot be scored without one");
+    return unsupported(
+        "it holds no tokenizer, and a text cannot be scored without one; convert the model with its tokenizer");
   CORTIQ_ASSIGN_OR_RETURN(const runtime::text::TextModel reader, runtime::text::open_text_section(model.tokenizer()));
   TextIds out;
   const auto encode = [&](bool special) { return reader.tokenizer.encode(text, {special, false}); };

@@ -28,7 +28,8 @@ Status check_identity(const CmfFile& base, const CmfFile& skill) {
     return {};
   for (const char* key : kIdentity)
     if (value(ours, key) != value(theirs, key))
-      return invalid(quote(skill.path()) + " differs from its base in arch." + key);
+      return invalid(quote(skill.path()) + " differs from its base in arch." + key +
+                     "; extract it again with this base as --base");
   return {};
 }
 
@@ -37,7 +38,8 @@ StatusOr<size_t> binding_record(const CmfFile& skill) {
   for (size_t i = 0; i < skill.skills().size(); ++i)
     if (!skill.skills()[i].base_dir_hash.empty())
       return i;
-  return invalid(quote(skill.path()) + " is no standalone skill file: no record of it names a base");
+  return invalid(quote(skill.path()) +
+                 " is no standalone skill file: no record of it names a base; cortiq-skill extract makes one");
 }
 
 void note_unused(const CmfFile& base, const CmfFile& skill) {
@@ -63,7 +65,7 @@ StatusOr<Binding> bind(const CmfFile& base, const std::string& path) {
   const std::string &wanted = skill.skills()[record].base_dir_hash, found = base_key(base);
   if (wanted != found)
     return invalid(quote(path) + " was cut from another base: it names " + quote(wanted) + ", " + quote(base.path()) +
-                   " is " + found);
+                   " is " + found + "; give the base that it was cut from");
   CORTIQ_RETURN_IF_ERROR(check_identity(base, skill));
   note_unused(base, skill);
   return Binding{std::move(skill), record};

@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
   try {
     return cortiq::formats::exit_code_after_output("cortiq-skill", run(argc, argv));
   } catch (const std::bad_alloc&) {
-    return complain("not enough memory for this file", kBadInput);
+    return complain("there is not enough memory for this file; a machine with more can change it", kBadInput);
   } catch (const std::exception& error) {
     return complain(std::string("internal error: ") + error.what(), 1);
   }
