@@ -21,7 +21,7 @@ ProductShape productShape(uint64_t rows, uint64_t cols, bool eightBits);
 inline constexpr ProductShape kTileShape{256, 32, 8};
 inline constexpr uint32_t kTileTokens = 32;
 /// Results in 8 bits are made of whole groups of 32 rows.
-inline constexpr ProductShape kQuantShape{256, 32, 4};
+inline constexpr ProductShape kQuantShape{1024, 32, 1};
 /// Tokens a workgroup where there are many and no tiles.
 inline constexpr uint32_t kManyTokens = 4;
 

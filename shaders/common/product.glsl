@@ -96,13 +96,21 @@ uint product_expert(uint c) {
 float product_share(uint c) {
   return kSum != 0 ? a32[push[PUSH_ROUTES] + (product_token() * 2 + 1) * kExperts + c] : 1.0;
 }
-// Before all else, by all invocations.
-void product_route() {
-  if (kRoute == 0)
+// Before all else, by all invocations: what is asked for early, and the choice of experts.
+float early_squares = 0.0;
+void product_begin() {
+  if (kNormIn != 0 && kTokens == 1)
+    for (uint i = local_index(); i < kNormIn; i += kLocal)
+      early_squares += a32[push[PUSH_SQUARES_IN] + product_token() * kNormIn + i];
+  if (kRoute != 0)
+    choose_experts(push[PUSH_LOGITS], push[PUSH_ROUTE_BIAS]);
+}
+// Behind all else, by all invocations: the first workgroup leaves the choice.
+void product_end() {
+  if (kRoute == 0 || group_index() != 0 || gl_WorkGroupID.z != 0)
     return;
-  choose_experts(push[PUSH_LOGITS], push[PUSH_ROUTE_BIAS], push[PUSH_ROUTE_SCALES]);
-  if (group_index() == 0 && gl_WorkGroupID.z == 0)
-    leave_choice(push[PUSH_ROUTES]);
+  weigh_experts(push[PUSH_LOGITS], push[PUSH_ROUTE_BIAS], push[PUSH_ROUTE_SCALES]);
+  leave_choice(push[PUSH_ROUTES]);
 }
 uint product_weight(uint m, uint c) {
   uint start = push[m == 0 ? PUSH_WEIGHT : PUSH_WEIGHT2];
@@ -118,8 +126,8 @@ float product_bias(uint vector, uint row) {
 }
 
 float norm_factor(uint token) {
-  float squares = 0.0;
-  for (uint i = local_index(); i < kNormIn; i += kLocal)
+  float squares = early_squares;
+  for (uint i = local_index(); kTokens > 1 && i < kNormIn; i += kLocal)
     squares += a32[push[PUSH_SQUARES_IN] + token * kNormIn + i];
   return 1.0 / sqrt(group_sum(squares) / float(kCols) + kEps);
 }
@@ -141,6 +149,53 @@ float finished(uint t, uint r, uint row, uint item) {
   if (kResidual != 0)
     y += a32[aux_row(item) + place_of(row, kOutOrder)];
   return y;
+}
+
+// Groups of 32 results in 8 bits: eight invocations a group, which make a word each.
+void quantize_products(uint first_row, uint count) {
+  barrier();
+  const uint each = kGroupRows / 32;
+  uint k = local_index() % 8;
+  for (uint first = 0; first < count * each; first += kLocal / 8) {
+    uint i = first + local_index() / 8, t = min(i, count * each - 1) / each, g = min(i, count * each - 1) % each;
+    uint at = t * kGroupRows + 32 * g + 4 * k;
+    vec4 x = vec4(products[at], products[at + 1], products[at + 2], products[at + 3]);
+    float largest = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
+    if (gl_SubgroupSize >= 8) {
+      for (uint o = 1; o < 8; o <<= 1)
+        largest = max(largest, subgroupShuffleXor(largest, o));
+    } else {
+      for (uint v = 0; v < 32; ++v)
+        largest = max(largest, abs(products[t * kGroupRows + 32 * g + v]));
+    }
+    float inverse = largest > 0.0 ? 127.0 / largest : 0.0;
+    ivec4 codes = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
+    int sum = codes.x + codes.y + codes.z + codes.w, near = sum;
+    if (gl_SubgroupSize >= 8) {
+      near += subgroupShuffleXor(near, 1);
+      near += subgroupShuffleXor(near, 2);
+    }
+    int far = gl_SubgroupSize >= 8 ? subgroupShuffleXor(near, 4) : 0;
+    if (i >= count * each || first_row + 32 * g >= kRows)
+      continue;
+    uint item = product_item(t);
+    uint row = kQuantOut == 2 ? push[PUSH_EIGHT_BITS] : kNormOut != 0 ? third_row(item) : out_row(product_out(item));
+    uint group = first_row / 32 + g;
+    au32[row + q8_codes(group, k / 4) * 4 + k % 4] = uint(codes.x & 255) | uint(codes.y & 255) << 8 |
+                                                     uint(codes.z & 255) << 16 | uint(codes.w & 255) << 24;
+    if (k != 0)
+      continue;
+    if (gl_SubgroupSize < 8) {
+      near = far = 0;
+      for (uint v = 0; v < 32; ++v) {
+        int code = int(clamp(roundEven(products[t * kGroupRows + 32 * g + v] * inverse), -127.0, 127.0));
+        near += v < 16 ? code : 0;
+        far += v < 16 ? 0 : code;
+      }
+    }
+    a32[row + q8_padded(kRows) * 8 + group] = largest / 127.0;
+    au32[row + q8_padded(kRows) * 9 + group] = (uint(near) & 0xffffu) | uint(far) << 16;
+  }
 }
 
 // Called by all invocations of a workgroup when `products` has the sums.
@@ -182,20 +237,9 @@ void product_write() {
         a32[push[PUSH_SQUARES_OUT] + item * groups + group_index()] = squares;
     }
   }
-  if (kQuantOut == 0)
-    return;
-  barrier();
-  for (uint i = local_index(); i < count * (kGroupRows / 32); i += kLocal) {
-    uint t = i / (kGroupRows / 32), g = i % (kGroupRows / 32);
-    if (first_row + 32 * g >= kRows)
-      continue;
-    float values[32];
-    for (uint v = 0; v < 32; ++v)
-      values[v] = products[t * kGroupRows + 32 * g + v];
-    uint item = product_item(t);
-    uint row = kQuantOut == 2 ? push[PUSH_EIGHT_BITS] : kNormOut != 0 ? third_row(item) : out_row(product_out(item));
-    q8_store(row, kRows, first_row / 32 + g, values);
-  }
+  if (kQuantOut != 0)
+    quantize_products(first_row, count);
+  product_end();
 }
 
 // Called by all invocations of a workgroup with their shares of the sums.

@@ -24,6 +24,9 @@ shared float chosen_weights[kChosen];
 
 bool ahead(float a, uint at_a, float b, uint at_b) { return a > b || (a == b && at_a < at_b); }
 
+// Whether the order of logits is that of the keys, so that scores can wait.
+const bool kByLogits = kScoring != 1 && kScoring != 3 && kRouteBias == 0 && kRouteGroups == 1;
+
 // `bias` is the start of a vector.
 void score_experts(uint logits, uint bias) {
   float most = kLeast;
@@ -50,8 +53,10 @@ void score_experts(uint logits, uint bias) {
   for (uint e = local_index(); e < kRouted; e += kLocal) {
     if (kScoring == 0)
       route_scores[e] /= sum;
-    float key = kRouteBias != 0 ? route_scores[e] + v32[bias + e] : route_scores[e];
-    route_keys[e] = isnan(key) ? kLeast : key;
+    if (!kByLogits) {
+      float key = kRouteBias != 0 ? route_scores[e] + v32[bias + e] : route_scores[e];
+      route_keys[e] = isnan(key) ? kLeast : key;
+    }
   }
   barrier();
 }
@@ -79,11 +84,17 @@ void close_groups() {
   barrier();
 }
 
-// Leaves `chosen` and `chosen_weights`; `scales` is the start of a vector.
-void choose_experts(uint logits, uint bias, uint scales) {
-  score_experts(logits, bias);
-  if (kRouteGroups > 1)
-    close_groups();
+// Leaves `chosen`.
+void choose_experts(uint logits, uint bias) {
+  if (kByLogits) {
+    for (uint e = local_index(); e < kRouted; e += kLocal)
+      route_keys[e] = isnan(a32[logits + e]) ? kLeast : a32[logits + e];
+    barrier();
+  } else {
+    score_experts(logits, bias);
+    if (kRouteGroups > 1)
+      close_groups();
+  }
   for (uint e = local_index(); e < kRouted; e += kLocal) {
     float key = route_keys[e];
     uint before = 0;
@@ -94,6 +105,12 @@ void choose_experts(uint logits, uint bias, uint scales) {
       chosen[before] = e;
   }
   barrier();
+}
+
+// Behind choose_experts: leaves `chosen_weights`; `scales` is the start of a vector.
+void weigh_experts(uint logits, uint bias, uint scales) {
+  if (kByLogits)
+    score_experts(logits, bias);
   if (local_index() < kExperts) {
     float first = route_scores[chosen[0]];
     float sum = 0.0;
@@ -110,7 +127,7 @@ void choose_experts(uint logits, uint bias, uint scales) {
   barrier();
 }
 
-// What choose_experts left, in the arena: the numbers of the chosen experts, then their weights.
+// What both left, in the arena: the numbers of the chosen experts, then their weights.
 void leave_choice(uint to) {
   if (local_index() < kExperts) {
     au32[to + local_index()] = chosen[local_index()];

@@ -10,6 +10,7 @@ void main() {
   if (gl_WorkGroupID.z >= token_count())
     return;
   uint token = first_token() + gl_WorkGroupID.z;
-  choose_experts(input_row(token), push[PUSH_VECTOR], push[PUSH_VECTOR2]);
+  choose_experts(input_row(token), push[PUSH_VECTOR]);
+  weigh_experts(input_row(token), push[PUSH_VECTOR], push[PUSH_VECTOR2]);
   leave_choice(out_row(token));
 }

@@ -99,14 +99,32 @@ Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
 } // namespace
 
 Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
+  // One workgroup would read a large vocabulary alone.
+  constexpr uint32_t kFew = 8192, kManyParts = 128;
+  const uint32_t rows = static_cast<uint32_t>(builder.elements(logits)), parts = rows > kFew ? kManyParts : 1;
   const GpuPlace place = builder.place(logits);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(
-      d.module_, builder.module("argmax", {{kSpecLocal, 512}, {kSpecRows, uint32_t(builder.elements(logits))}}));
-  d.groups = 1;
+      d.module_,
+      builder.module("argmax", {{kSpecLocal, parts == 1 ? 512u : 256u}, {kSpecRows, rows}, {kSpecShares, parts}}));
+  d.groups = parts;
   d.push.resize(kPushWords);
   d.push[kPushInput] = place.start;
   d.push[kPushInputStride] = place.stride;
+  if (parts > 1) {
+    const GpuPlace best = builder.scratch(2 * parts);
+    d.push[kPushOut] = best.start;
+    d.push[kPushOutStride] = best.stride;
+    artifact::GpuDispatchT join;
+    CORTIQ_ASSIGN_OR_RETURN(
+        join.module_,
+        builder.module("argmax", {{kSpecLocal, kManyParts}, {kSpecRows, rows}, {kSpecShares, parts}, {kSpecSum, 1}}));
+    join.groups = 1;
+    join.push.resize(kPushWords);
+    join.push[kPushInput] = best.start;
+    join.push[kPushInputStride] = best.stride;
+    builder.dispatchBehind(std::move(join));
+  }
   builder.dispatch(std::move(d));
   return {};
 }

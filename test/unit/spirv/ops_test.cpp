@@ -192,6 +192,20 @@ TEST_F(OpTest, Argmax) {
   run("argmax", {{kSpecLocal, 128}, {kSpecRows, n}}, d);
   EXPECT_EQ(d.buffers[kResults][4], 65u);
   EXPECT_EQ(d.buffers[kResults][5], 0u);
+  // The same in parts, which a second dispatch joins.
+  d.buffers[kResults].assign(8, 9999);
+  d.grid = {7, 1, 3};
+  d.push[2] = out_at;
+  d.push[6] = 14;
+  run("argmax", {{kSpecLocal, 128}, {kSpecRows, n}, {kSpecShares, 7}}, d);
+  if (HasFatalFailure())
+    return;
+  d.grid = {1, 1, 3};
+  d.push[1] = out_at;
+  d.push[5] = 14;
+  run("argmax", {{kSpecLocal, 64}, {kSpecRows, n}, {kSpecShares, 7}, {kSpecSum, 1}}, d);
+  EXPECT_EQ(d.buffers[kResults][4], 65u);
+  EXPECT_EQ(d.buffers[kResults][5], 0u);
   EXPECT_EQ(d.buffers[kResults][6], 9999u);
 }
 
