@@ -244,6 +244,12 @@ def check_embeddings(tally, server):
         says(tally, "8 at once get the same", list(pool.map(lambda _: ask(texts[1])[2]["data"][0]["embedding"], range(8))), [vectors[1]] * 8)
 
 
+def check_pooling(tally, args, artifact):
+    with Server(args, artifact, "--pooling", "last") as server:
+        asked = [server.call("POST", "/v1/embeddings", {"input": [5, 6, 7], **more})[2]["data"][0]["embedding"] for more in ({}, {"pooling": "last"}, {"pooling": "mean"})]
+        tally.check("the server's pooling holds unless a request names one", "" if asked[0] == asked[1] != asked[2] else "it does not")
+
+
 def check_client(tally, server):
     """The official Python client."""
     try:
@@ -310,6 +316,7 @@ def main():
                 check_embeddings(tally, server)
                 check_client(tally, server)
                 says(tally, "nothing runs any more", server.metrics()["cortiq_requests_running"], 0)
+        check_pooling(tally, args, artifact)
     return tally.finish()
 
 

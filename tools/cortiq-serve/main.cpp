@@ -76,6 +76,7 @@ Status serve(const ServeOptions& options) {
   CORTIQ_RETURN_IF_ERROR(leave_files(sandbox, missing));
   CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::create(model.model, model.text, how));
   model.max_context = scheduler->max_context();
+  model.pooling = options.pooling;
   model.most_choices = options.scheduler.sessions + options.scheduler.queue;
   cortiq::runtime::SessionOptions open;
   open.threads = options.scheduler.threads;

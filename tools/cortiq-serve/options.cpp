@@ -28,6 +28,7 @@ ParseOutcome refuse(const std::string& sentence) {
 
 struct RawOptions {
   std::string key_file, kv, memory, cache, signer, sandbox = "off", max_body = "8M", log = "text", fallback;
+  std::string pooling = "mean";
   uint64_t timeout = 600, drain = 30, health = 0;
 };
 
@@ -97,6 +98,11 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
          "bytes for the keys and values of all conversations, and of ended ones (2G); else room for all, but no "
          "more than a quarter of --memory or of the machine's")
       ->check(memory_size())
+      ->group(work);
+  app.add_option("--pooling", raw.pooling,
+                 "embeddings are the mean of a text's last hidden states, or the last one, unless a request says which")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"mean", "last"}))
       ->group(work);
   app.add_option("--kv", raw.kv, "cache type: f32, f16 or q8")->check(CLI::IsMember({"f32", "f16", "q8"}))->group(work);
   app.add_option("--memory", raw.memory,
@@ -193,6 +199,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
   out.http.json_log = raw.log == "json";
   out.scheduler.cpu_fallback = raw.fallback == "cpu";
   out.scheduler.kv = runtime::parse_kv_type(raw.kv);
+  out.pooling = runtime::parse_pooling(raw.pooling).value_or(runtime::Pooling::kMean);
   return {};
 }
 

@@ -13,7 +13,8 @@ namespace cortiq::serve {
 
 struct ServeOptions {
   std::string file;
-  std::string model_id; ///< empty: the artifact's name
+  std::string model_id;                               ///< empty: the artifact's name
+  runtime::Pooling pooling = runtime::Pooling::kMean; ///< of embeddings whose request names none
   uint64_t memory = 0;
   bool verify = false;
   std::string device = "auto";                   ///< as runtime/cli/gpu_choice.h

@@ -40,6 +40,7 @@ StatusOr<EmbeddingAsk> parse_embeddings(const Json& body, const ServedModel& mod
     return invalid("`encoding_format` has to be float or base64");
   out.base64 = format == "base64";
   CORTIQ_ASSIGN_OR_RETURN(const std::optional<std::string> pooling, fields.text("pooling"));
+  out.pooling = model.pooling;
   if (pooling) {
     const std::optional<runtime::Pooling> known = runtime::parse_pooling(*pooling);
     if (!known)

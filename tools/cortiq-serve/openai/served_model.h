@@ -19,6 +19,7 @@ struct ServedModel {
   std::shared_ptr<const runtime::Model> model;
   std::shared_ptr<const runtime::text::TextModel> text;
   std::shared_ptr<Constraints> constraints;
+  runtime::Pooling pooling = runtime::Pooling::kMean; ///< of embeddings whose request names none
   uint64_t max_context = 0;
   uint64_t longest_token = 0; ///< bytes
   uint64_t most_choices = 0;  ///< answers that the server takes on at a time, waiting ones included
