@@ -271,6 +271,28 @@ def check_server(t, signed, public):
         t.refused(f"server {' '.join(flags)}", word, "cortiq-serve", signed, "--port", "0", *flags)
 
 
+def check_experts(t, keys):
+    """Experts that are read while a server is shut in, from a signed artifact."""
+    model = os.path.join(t.args.fixtures, "models-gguf", "qwen3moe-q4_k.gguf")
+    if not t.args.fixtures or not os.path.exists(model):
+        t.tally.skip("CORTIQ_FIXTURES does not name a folder with models-gguf/qwen3moe-q4_k.gguf")
+        return
+    artifact = t.scratch.path("experts.cqa")
+    t.must("cortiq-compile", model, "-o", artifact, "--max-context", "64", "--sign", keys[0][0])
+    least = re.search(r"least that works is --memory (\d+)M", t.call("cortiq-serve", artifact, "--port", "0", "--memory", "4K").stderr)
+    t.tally.check("experts: the least budget is told", None if least else "it is not")
+    question = {"prompt": "a b c d", "max_tokens": 16, "temperature": 0, "ignore_eos": True}
+    answers = []
+    for flags in ((), ("--memory", f"{int(least[1]) + 1}M" if least else "1G", "--sandbox=auto", "--require-key", keys[0][1])):
+        with serve_test.Server(t.args, artifact, *flags) as server:
+            if not server.port:
+                t.tally.check("experts: the server starts", open(artifact + ".log").read()[-300:])
+                return
+            status, _, answer = server.call("POST", "/v1/completions", question)
+            answers.append(answer["choices"][0]["text"] if status == 200 else f"{status}: {answer}")
+    t.tally.check("experts: the same answer, shut in", None if answers[0] == answers[1] and answers[0] else f"{answers}")
+
+
 def check_container(t, signed, public):
     """The root folder of the container, entered as its user: there is nothing in it but the server, and it serves."""
     root = t.scratch.path("root")
@@ -322,6 +344,7 @@ def main():
         check_without_weights(t, model, keys)
         check_provenance(t, model, signed, keys[0][1])
         check_server(t, signed, keys[0][1])
+        check_experts(t, keys)
         check_container(t, signed, keys[0][1])
     return tally.finish()
 
