@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Greedy tokens of fixtures on a device of Vulkan (the software device of Mesa where there is no other) against the recorded ones: one of
+each kind of layer that the device runs by itself, all of them with CORTIQ_TEST_ALL. Says which stages were left to the CPU."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import harness
+import vulkan_test
+
+# Experts with 8-bit activations, short convolutions, latent attention with shared experts, the gated delta rule, experts with biases.
+FEW = [("models/qwen2_moe-q8", "fast"), ("models/lfm2-q8", "exact"), ("models/deepseek_v3-f16", "exact"), ("models/qwen3_5-q4tp", "exact"),
+       ("models-gguf/gpt-oss-mxfp4", "exact")]
+LEFT = re.compile(r"in between: (\d+)")
+
+
+def all_fixtures(args):
+    for folder in ("models", "models-gguf"):
+        for path in sorted(glob.glob(os.path.join(args.fixtures, folder, "*.expect.json"))):
+            yield f"{folder}/{os.path.basename(path).removesuffix('.expect.json')}", "exact"
+
+
+def check_case(tally, args, label, spec, case, numerics, folder, environment):
+    here, artifact = os.path.join(args.fixtures, os.path.dirname(label)), os.path.join(folder, "model.cqa")
+    model = os.path.join(here, case.get("file") or spec["model"])
+    if not os.path.exists(model):  # made by attaching a skill to its base
+        base, skill = (os.path.join(here, f) for f in spec["files"][:2])
+        model = os.path.join(folder, case["file"])
+        attached = harness.run([os.path.join(args.bin, "cortiq-skill"), "attach", base, skill, "-o", model])
+        if attached.returncode:
+            tally.check(label, f"attaching the skill: {harness.first_line(attached)}")
+            return
+    compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), model, "-o", artifact, "--target", "vulkan", "--numerics", numerics])
+    if compiled.returncode:
+        tally.check(label, f"compile: {harness.first_line(compiled)}")
+        return
+    count = len(case["greedy_ids"])
+    command = [os.path.join(args.bin, "cortiq-run"), artifact, "--device", "0", "--tokens", ",".join(map(str, case["prompt_ids"])), "-n", str(count),
+               "--temp", "0", "--ignore-eos", "--json", "--stats", *case.get("cli_flags", []), *spec.get("run_args", [])]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=1200, env={**os.environ, **environment})
+    vulkan_test.check_tokens(tally, label, case, count, result)
+    left = LEFT.search(result.stderr)
+    if left and left[1] != "0":
+        print(f"  {label}: {left[1]} stages ran on the CPU")
+
+
+def main():
+    args = harness.arguments(__doc__)
+    if not args.fixtures:
+        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
+    if not vulkan_test.devices(args):
+        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    tally = harness.Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        # Shaders that one fixture compiled serve the next.
+        environment = {"MESA_SHADER_CACHE_DIR": folder, "XDG_CACHE_HOME": folder}
+        for label, numerics in list(all_fixtures(args)) if os.environ.get("CORTIQ_TEST_ALL") else FEW:
+            with open(os.path.join(args.fixtures, label + ".expect.json")) as f:
+                spec = json.load(f)
+            for case in spec.get("cases") or [spec]:
+                check_case(tally, args, label, spec, case, numerics, folder, environment)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
