@@ -28,7 +28,8 @@ Arm fast_arm(const formats::Codec& codec, formats::LayoutId layout) {
 }
 
 uint32_t least_tile_tokens(std::string_view isa) {
-  // Decoding on pairs of rows is cheap enough for two tiles of four tokens.
+  // Decoding on pairs of rows is cheap enough for two tiles of four tokens. No fewer than five: records of so few
+  // tokens may lie apart (kTokensInPlace, runtime/ops/moe_stages.h).
   constexpr std::pair<std::string_view, uint32_t> kLeast[] = {{"amx", 96}, {"i8mm", 8}};
   for (const auto& [target, tokens] : kLeast)
     if (target == isa)
