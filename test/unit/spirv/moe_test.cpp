@@ -218,5 +218,63 @@ TEST_F(Experts, TwoProductsMakeALayer) {
   }
 }
 
+TEST_F(Experts, TilesOfThePlanGiveTheBitsOfSinglePairs) {
+  constexpr uint32_t kHidden = 96, kInner = 40, kStack = 4, kChosen = 2, kCount = 7, kTile = 4, kHeadFirst = 1;
+  const Codec& codec = *find_codec("q8_0");
+  uint32_t units = 0;
+  std::vector<uint8_t> both;
+  for (uint32_t e = 0; e < 2 * kStack; ++e) {
+    std::vector<uint8_t> one(*packed_bytes(codec, LayoutId::kPlanes, kInner, kHidden));
+    ASSERT_TRUE(fill_random(codec, LayoutId::kPlanes, kInner, kHidden, e + 1, one).ok());
+    one.resize((one.size() + 15) / 16 * 16);
+    units = static_cast<uint32_t>(one.size() / 16);
+    both.insert(both.end(), one.begin(), one.end());
+  }
+  // Expert 3 has more pairs than a tile, expert 1 none.
+  const std::vector<uint32_t> ids = {0, 3, 3, 2, 0, 3, 3, 0, 2, 3, 3, 0, 2, 3};
+  Dispatch d;
+  for (uint32_t t = 0; t < kCount; ++t)
+    append(d.buffers[kArena], in_lane_order(random_floats(kHidden, t + 1)));
+  const uint32_t routes_at = kCount * 1024;
+  for (uint32_t t = 0; t < kCount; ++t) {
+    d.buffers[kArena].insert(d.buffers[kArena].end(), ids.begin() + t * kChosen, ids.begin() + (t + 1) * kChosen);
+    d.buffers[kArena].insert(d.buffers[kArena].end(), kChosen, bits(0.5f));
+  }
+  const uint32_t plan_at = routes_at + kCount * 2 * kChosen, single_at = plan_at + 256,
+                 tiled_at = single_at + kCount * kChosen * kInner;
+  d.buffers[kArena].resize(tiled_at + kCount * kChosen * kInner, bits(-77.0f));
+  // The head has all tokens but the first.
+  d.buffers[kStep] = {kCount, 0, kHeadFirst, kCount - kHeadFirst};
+  d.buffers[kWeights] = words_of(both);
+  d.push = {0, routes_at, plan_at, 0, 0, 2 * kChosen, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  d.grid = {1, 1, 1};
+  run("moe_plan", {{kSpecLocal, 64}, {kSpecRouted, kStack}, {kSpecExperts, kChosen}, {kSpecTokens, kTile}}, d);
+  if (HasFatalFailure())
+    return;
+  const uint32_t pairs = (kCount - kHeadFirst) * kChosen, tiles = d.buffers[kArena][plan_at];
+  EXPECT_EQ(tiles, 4u); // 6 pairs of expert 3, 3 each of two others
+  const std::vector<std::pair<uint32_t, uint32_t>> shape = {{kSpecLocal, 64},        {kSpecRows, kInner},
+                                                            {kSpecCols, kHidden},    {kSpecPair, 1},
+                                                            {kSpecExperts, kChosen}, {kSpecExpertUnits, units}};
+  d.push = {0, 0, single_at, 0, 0, 1024, kInner, 0, 0, 0, 0, routes_at, 0, kStack * units, 0, 1};
+  d.grid = {kInner / 2, 1, pairs};
+  run("matmul_q8_0", shape, d);
+  if (HasFatalFailure())
+    return;
+  auto planned = shape;
+  planned.insert(planned.end(), {{kSpecTokens, kTile}, {kSpecPlan, 1}});
+  d.push[2] = tiled_at;
+  d.push[11] = plan_at;
+  d.grid = {kInner / 2, 1, pairs / kTile + kStack}; // more than there are
+  run("matmul_q8_0", planned, d);
+  if (HasFatalFailure())
+    return;
+  for (uint32_t p = kHeadFirst * kChosen; p < kCount * kChosen; ++p)
+    for (uint32_t i = 0; i < kInner; ++i)
+      ASSERT_EQ(d.buffers[kArena][tiled_at + p * kInner + i], d.buffers[kArena][single_at + p * kInner + i])
+          << p << " " << i;
+  EXPECT_EQ(d.buffers[kArena][tiled_at], bits(-77.0f));
+}
+
 } // namespace
 } // namespace cortiq::codegen
