@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -233,6 +234,7 @@ def main():
     parser.add_argument("--cache", help="cortiq-serve's")
     parser.add_argument("--json", help="file for all figures")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended on the way out
     prompts = prompts_of(args)
     table = []
     with tempfile.TemporaryDirectory() as folder:
