@@ -28,8 +28,11 @@ Status Printer::add(std::string_view piece) {
 }
 
 Status Printer::push(uint32_t id) {
-  if (!decoder_)
-    return add((text_.empty() ? "" : " ") + std::to_string(id));
+  if (!decoder_) {
+    std::string piece = text_.empty() ? "" : " ";
+    piece += std::to_string(id);
+    return add(piece);
+  }
   CORTIQ_ASSIGN_OR_RETURN(const std::string piece, decoder_->push(id));
   return add(piece);
 }

@@ -202,15 +202,22 @@ Status write_payload(const SessionState& state, Writer& writer) {
 
 /// "--skill a", "--blend a:0.7,b:0.3", with the mask: the words that put a selection in force.
 std::string overlay_words(const saved::Header& header) {
-  std::string skill;
-  for (const saved::Share* share : *header.shares()) {
+  const bool blend = header.shares()->size() > 1;
+  std::string words = blend ? "--blend " : "--skill ";
+  if (header.shares()->size() == 0)
+    words += "none";
+  for (size_t i = 0; i < header.shares()->size(); ++i) {
+    const saved::Share& share = *header.shares()->Get(static_cast<flatbuffers::uoffset_t>(i));
     char weight[40] = "";
-    if (header.shares()->size() > 1)
-      std::snprintf(weight, sizeof(weight), ":%.9g", static_cast<double>(share->weight()));
-    skill += (skill.empty() ? "" : ",") + formats::printable(share->skill()->str()) + weight;
+    if (blend)
+      std::snprintf(weight, sizeof(weight), ":%.9g", static_cast<double>(share.weight()));
+    words += i == 0 ? "" : ",";
+    words += formats::printable(share.skill()->str());
+    words += weight;
   }
-  return (skill.empty() ? "--skill none" : (header.shares()->size() > 1 ? "--blend " : "--skill ") + skill) +
-         " --task " + (header.mask() ? formats::printable(header.mask()->str()) : "none");
+  words += " --task ";
+  words += header.mask() ? formats::printable(header.mask()->str()) : "none";
+  return words;
 }
 
 bool same_overlay(const saved::Header& header, const formats::OverlayCatalog& catalog,

@@ -22,9 +22,11 @@ Status write_recurrent_model(const std::string& path, uint32_t window, bool ring
   };
   int names = 0;
   auto matrix = [&](uint64_t rows, uint64_t cols) {
-    return b.matrix("m" + std::to_string(names++), rows, cols, numbers(rows * cols, 0.5f));
+    return b.matrix(std::string("m").append(std::to_string(names++)), rows, cols, numbers(rows * cols, 0.5f));
   };
-  auto vector = [&](uint64_t count) { return b.vector("v" + std::to_string(names++), numbers(count, 1)); };
+  auto vector = [&](uint64_t count) {
+    return b.vector(std::string("v").append(std::to_string(names++)), numbers(count, 1));
+  };
   auto state = [&](uint64_t count) {
     b.program.states.push_back(count);
     return static_cast<uint32_t>(b.program.states.size() - 1);

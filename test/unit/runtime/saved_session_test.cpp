@@ -159,8 +159,9 @@ TEST_F(SavedSessionTest, SavesWhatIsHeldAndNothingOfWhatWasTakenBack) {
       ASSERT_TRUE(restore(folder_.file("a"), *a).ok());
       ASSERT_TRUE(restore(folder_.file("b"), *b).ok());
       expect_same(run(*b, text(9, 1)), run(*a, text(9, 1)), kind.name);
-      if (std::string_view(kind.name) != "ring") // a ring lost more of its past
+      if (std::string_view(kind.name) != "ring") { // a ring lost more of its past
         EXPECT_EQ(read(folder_.file("a")), read(folder_.file("b"))) << kind.name;
+      }
     }
   }
 }
@@ -290,8 +291,9 @@ TEST_F(SavedSessionTest, TakesNoRightHashesWordForIt) {
       (status.ok() ? taken : refused) += 1;
       EXPECT_NE(status.code(), StatusCode::kInternal) << status.message();
       EXPECT_EQ(status.message().find('\n'), std::string::npos);
-      if (status.ok())
+      if (status.ok()) {
         EXPECT_TRUE(victim->forward(text(3), false).ok() || victim->position() != 0);
+      }
       victim->reset();
       if (i % 64 == 0)
         expect_same(run(*victim, text(6, 1)), want, kind.name);
