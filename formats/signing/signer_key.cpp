@@ -131,8 +131,11 @@ StatusOr<SignerKey> make_key_file(const std::string& path) {
   Status status = access(path.c_str(), F_OK) == 0
                       ? invalid(quote(path) + " exists, and keys are never written over; name another file")
                       : write_new_file(beside, 0644, hex_digits(key));
-  if (status.ok() && !(status = write_new_file(path, 0600, digits)).ok())
-    unlink(beside.c_str());
+  if (status.ok()) {
+    status = write_new_file(path, 0600, digits);
+    if (!status.ok())
+      unlink(beside.c_str());
+  }
   sodium_memzero(digits.data(), digits.size());
   if (!status.ok())
     return status;

@@ -5,7 +5,7 @@
 namespace cortiq::serve {
 namespace {
 
-Status settle(SandboxMode mode, std::string why, std::string& missing) {
+Status settle(SandboxMode mode, const std::string& why, std::string& missing) {
   if (why.empty())
     return {};
   if (mode == SandboxMode::kStrict)
