@@ -295,6 +295,8 @@ private:
         note(stage, call.writes, true);
       }
     }
+    // The choice of an id, and the host, take logits from the device, whoever made them.
+    uses_[program_.logits].gpu = true;
     uses_[program_.logits].last = static_cast<uint32_t>(stages_.size());
   }
 
