@@ -4,12 +4,14 @@
 // both stand behind it.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "formats/overlay/routing.h"
 #include "formats/overlay/selection.h"
 #include "formats/status.h"
+#include "runtime/top_logits.h"
 
 namespace cortiq::runtime {
 
@@ -31,6 +33,15 @@ public:
   /// [tokens x vocab]), else of the last one only; valid until the next call. Fails for an id outside the vocabulary
   /// and for more tokens than the context has room for; the state is then as before.
   virtual StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) = 0;
+
+  /// Whether forward() can give the largest logits of one row in place of the row.
+  virtual bool can_top() const { return false; }
+  /// From now on forward() of a single row may do so; none = no more.
+  virtual void want_top(const std::optional<TopAsk>&) {}
+  /// What the latest forward() gave in place of its row, valid until the next call; null = the row.
+  virtual const TopLogits* top() const { return nullptr; }
+  /// The row behind top().
+  virtual StatusOr<std::span<const float>> whole_row() { return unsupported("this engine gives whole rows"); }
 
   /// Whether the model can guess the token after the next one.
   virtual bool can_draft() const { return false; }

@@ -6,6 +6,7 @@
 
 #include <spirv-tools/optimizer.hpp>
 
+#include "codegen/spirv/cooperative.h"
 #include "shaders/template_table.h"
 
 namespace cortiq::codegen {
@@ -61,7 +62,7 @@ StatusOr<std::vector<uint32_t>> specialise_shader(std::string_view name, std::sp
   std::vector<uint32_t> out;
   if (!optimizer.Run(shader->begin, shader->words().size(), &out, options))
     return internal_error("SPIRV-Tools cannot specialise " + std::string(name) + ": " + message);
-  return out;
+  return to_khr_cooperative(std::move(out));
 }
 
 } // namespace cortiq::codegen

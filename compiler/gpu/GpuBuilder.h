@@ -171,6 +171,11 @@ extern const GpuOpRow kGpuAdd, kGpuAttention, kGpuAttentionPrep, kGpuCausalConv,
 
 /// The dispatches behind a step that choose the largest logit of every head token.
 Status lowerArgmax(GpuBuilder& builder, uint32_t logits);
+/// The dispatch that leaves the `count` largest logits of every share of the row; how many shares there are. Where they
+/// go, and what they are asked for, is set at load.
+StatusOr<uint32_t> lowerTopLogits(GpuBuilder& builder, uint32_t logits, uint32_t count);
+/// The dispatch that tells the host that a step is done.
+Status lowerFinish(GpuBuilder& builder);
 
 inline std::vector<uint32_t> noLanes(const artifact::OpUnion&) {
   return {};

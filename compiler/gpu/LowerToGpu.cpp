@@ -14,6 +14,8 @@ namespace cortiq::compiler {
 namespace {
 
 constexpr uint64_t kMaxFloats = UINT32_MAX;
+// Of a share of the logits: enough that the forty that samplers keep are seldom too many for one of a hundred shares.
+constexpr uint32_t kTopLogits = 8;
 
 /// The KV layer of a call; kAbsent when it has none.
 uint32_t layerOf(const artifact::OpUnion& op) {
@@ -416,6 +418,13 @@ private:
     builder_.beginStep(true, "choice of the largest logit");
     CORTIQ_RETURN_IF_ERROR(lowerArgmax(builder_, program_.logits));
     builder_.endStep(gpu_->picks);
+    builder_.beginStep(true, "largest logits");
+    CORTIQ_ASSIGN_OR_RETURN(gpu_->top_groups, lowerTopLogits(builder_, program_.logits, kTopLogits));
+    gpu_->top_count = kTopLogits;
+    builder_.endStep(gpu_->top);
+    builder_.beginStep(false, "end of the step");
+    CORTIQ_RETURN_IF_ERROR(lowerFinish(builder_));
+    builder_.endStep(gpu_->finish);
     return {};
   }
 

@@ -38,6 +38,8 @@ enum ShaderBinding : uint32_t {
 inline constexpr uint32_t kBankSegments = 8;
 
 inline constexpr uint32_t kPushWords = 16;
+/// What a step's number is copied to, last of all.
+inline constexpr uint32_t kResultStep = 0;
 /// The number of a layer, plus one, of which a key or value does not fit its cache.
 inline constexpr uint32_t kResultOverflow = 1;
 inline constexpr uint32_t kResultIds = 4;
@@ -153,6 +155,7 @@ enum SpecId : uint32_t {
   kSpecRouted = 58,  ///< experts to choose from
   kSpecRouteScale = 59, ///< f32
   kSpecRouteBias = 69,
+  kSpecTop = 70, ///< top_logits: values a record
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSegmentSlots = 60, ///< slots a segment
   kSpecBankSlotWords = 61,    ///< words a slot of gate and up
@@ -166,7 +169,10 @@ enum SpecId : uint32_t {
 };
 
 /// What a program needs of a device beside Vulkan 1.2.
-enum GpuNeed : uint32_t { kNeedsIntegerDot = 1 };
+enum GpuNeed : uint32_t {
+  kNeedsIntegerDot = 1,
+  kNeedsCooperative = 2, ///< f16 cooperative matrices of 16 x 8 x 16, summed in f32 by subgroups of 32
+};
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };
 

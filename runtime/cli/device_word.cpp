@@ -1,6 +1,5 @@
 #include "runtime/cli/device_word.h"
 
-#include <algorithm>
 #include <charconv>
 
 namespace cortiq::runtime::cli {
@@ -17,7 +16,7 @@ std::vector<uint32_t> parse_devices(const std::string& word) {
   while (true) {
     uint32_t number = 0;
     const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || number > kMostDevices || std::ranges::find(out, number) != out.end())
+    if (error != std::errc() || number > kMostDevices)
       return {};
     out.push_back(number);
     if (next == end)

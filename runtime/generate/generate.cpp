@@ -38,6 +38,18 @@ Status check_logits(std::span<const float> logits, uint64_t vocab, uint64_t firs
   return {};
 }
 
+/// Asks an engine for the largest logits as long as it lives.
+class TopMode {
+public:
+  TopMode(Engine& engine, const std::optional<TopAsk>& ask) : engine_(engine) { engine.want_top(ask); }
+  ~TopMode() { engine_.want_top(std::nullopt); }
+  TopMode(const TopMode&) = delete;
+  TopMode& operator=(const TopMode&) = delete;
+
+private:
+  Engine& engine_;
+};
+
 } // namespace
 
 std::string_view finish_reason_name(FinishReason reason) {
@@ -59,6 +71,10 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
   out.prompt_tokens = prompt.size();
   sampler.observe(prompt);
   const Clock::time_point start = Clock::now();
+  const TopMode mode(engine,
+                     engine.can_top() && sampler.takes_top() && !options.constraint && !options.sink_takes_logits
+                         ? std::optional(sampler.ask_top())
+                         : std::nullopt);
   Stepper stepper(engine, sampler, options.speculation);
   const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
   CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, stepper.prompt(prompt, options.cancelled));
@@ -67,14 +83,21 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
     out.finish = FinishReason::kCancelled;
   Clock::time_point decode_start = start;
   std::vector<float> masked;
-  while (!logits.empty() && out.tokens.size() < options.max_tokens) {
-    CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), stepper.position() - 1));
-    if (options.constraint) {
-      masked.assign(logits.begin(), logits.end());
-      options.constraint->mask(masked);
+  auto choose = [&]() -> StatusOr<uint32_t> {
+    if (const TopLogits* top = engine.top()) {
+      if (const std::optional<uint32_t> id = sampler.sample_top(*top))
+        return *id;
+      CORTIQ_ASSIGN_OR_RETURN(logits, engine.whole_row());
     }
-    CORTIQ_ASSIGN_OR_RETURN(const uint32_t id,
-                            sampler.sample(options.constraint ? std::span<const float>(masked) : logits));
+    CORTIQ_RETURN_IF_ERROR(check_logits(logits, engine.vocab(), stepper.position() - 1));
+    if (!options.constraint)
+      return sampler.sample(logits);
+    masked.assign(logits.begin(), logits.end());
+    options.constraint->mask(masked);
+    return sampler.sample(masked);
+  };
+  while (!logits.empty() && out.tokens.size() < options.max_tokens) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, choose());
     if (out.tokens.empty()) {
       out.first_token_seconds = seconds_since(start);
       decode_start = Clock::now();
@@ -86,7 +109,7 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
     sampler.observe(id);
     out.tokens.push_back(id);
     if (sink)
-      CORTIQ_RETURN_IF_ERROR(sink(id, logits));
+      CORTIQ_RETURN_IF_ERROR(sink(id, engine.top() ? std::span<const float>() : logits));
     if (options.constraint && !options.constraint->accept(id)) {
       out.finish = FinishReason::kStop;
       break;

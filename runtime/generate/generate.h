@@ -30,6 +30,7 @@ struct GenerateOptions {
   /// Asked before each step and each batch of the prompt; true ends the generation. The engine then holds what was run.
   std::function<bool()> cancelled = nullptr;
   TokenConstraint* constraint = nullptr; ///< asked before each choice; null: none
+  bool sink_takes_logits = false;        ///< the sink is given rows of logits; else they may be empty
 };
 
 struct Generated {
@@ -42,8 +43,8 @@ struct Generated {
   DraftCounts drafts;
 };
 
-/// Called with each token as it is chosen, and the logits it was chosen from; a failure ends the generation and is
-/// returned.
+/// Called with each token as it is chosen, and the logits it was chosen from (sink_takes_logits); a failure ends the
+/// generation and is returned.
 using TokenSink = std::function<Status(uint32_t id, std::span<const float> logits)>;
 
 /// Runs `prompt` (not empty, and it must fit what is left of the engine's context) and generates. A context of which

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "formats/status.h"
+#include "runtime/top_logits.h"
 
 namespace cortiq::runtime::sampling {
 
@@ -68,6 +69,13 @@ public:
   /// Chooses the next id. Equal largest logits: the highest id. A row with a NaN or +inf, and one that leaves no id to
   /// choose, is a failure that names the id.
   StatusOr<uint32_t> sample(std::span<const float> logits);
+
+  /// Whether options as these can do with the largest logits alone.
+  bool takes_top() const;
+  TopAsk ask_top() const;
+  /// The id that sample() would choose from the whole row; none, and nothing is drawn, where `top` does not say for
+  /// certain.
+  std::optional<uint32_t> sample_top(const TopLogits& top);
 
   /// The most likely id of `logits`, which may be of any quality, after suppressed ids and penalties. Draws nothing.
   std::optional<uint32_t> likeliest(std::span<const float> logits);

@@ -25,6 +25,13 @@ constexpr uint64_t kPreferredBatch = 256;
 class ArtifactSession final : public Session {
 public:
   static StatusOr<std::unique_ptr<Session>> make(std::shared_ptr<const Model> model, const SessionOptions& options) {
+    if (options.gpu && options.kv && *options.kv != options.gpu->kv_type())
+      return unsupported(std::string("the artifact's program for the GPU keeps keys and values in ") +
+                         kv_type_name(options.gpu->kv_type()) + ", not in " + kv_type_name(*options.kv) +
+                         (*options.kv == KvType::kQ8 ? "; q8 is for the CPU (--device none)"
+                                                     : "; compile the model with --numerics " +
+                                                           std::string(*options.kv == KvType::kF32 ? "exact" : "fast") +
+                                                           ", or run it with --device none"));
     std::unique_ptr<ArtifactSession> session(new ArtifactSession(std::move(model), options));
     CORTIQ_RETURN_IF_ERROR(session->reserve());
     if (options.gpu) {
@@ -106,7 +113,20 @@ public:
     return std::span<const float>(collected_);
   }
 
+  bool can_top() const override { return gpu_ && gpu_->can_top(); }
+  void want_top(const std::optional<TopAsk>& ask) override { top_ask_ = ask; }
+  const TopLogits* top() const override { return top_ ? &*top_ : nullptr; }
+  StatusOr<std::span<const float>> whole_row() override {
+    top_.reset();
+    if (!gpu_)
+      return unsupported("the GPU that has the row is gone");
+    CORTIQ_RETURN_IF_ERROR(gpu_->fetch_row(arena_.data(), top_row_));
+    return std::span<const float>(program_.logits.f32(arena_.data(), top_row_), vocab());
+  }
+
   StatusOr<uint32_t> largest(std::span<const uint32_t> tokens) override {
+    if (can_top())
+      return largest_of_top(tokens);
     want_ = gpu_ && gpu_->can_pick() ? GpuSession::Want::kIds : GpuSession::Want::kLogits;
     const StatusOr<std::span<const float>> logits = forward(tokens, false);
     const bool picked = want_ == GpuSession::Want::kIds && gpu_;
@@ -236,6 +256,27 @@ public:
   }
 
 private:
+  StatusOr<uint32_t> largest_of_top(std::span<const uint32_t> tokens) {
+    top_ask_ = TopAsk{1, static_cast<uint32_t>(vocab())};
+    StatusOr<std::span<const float>> logits = forward(tokens, false);
+    top_ask_.reset();
+    if (!logits.ok())
+      return logits.status();
+    if (top_) {
+      size_t best = 0; // of equal ones the lowest id
+      for (size_t i = 1; i < top_->values.size(); ++i)
+        if (top_->values[i] > top_->values[best] ||
+            (top_->values[i] == top_->values[best] && top_->ids[i] < top_->ids[best]))
+          best = i;
+      if (!top_->values.empty() && top_->values[best] > top_->rest)
+        return top_->ids[best];
+      logits = whole_row();
+      if (!logits.ok())
+        return logits.status();
+    }
+    return static_cast<uint32_t>(std::max_element(logits->begin(), logits->end()) - logits->begin());
+  }
+
   ArtifactSession(std::shared_ptr<const Model> model, const SessionOptions& options)
       : model_(std::move(model)), program_(model_->artifact().program),
         kv_type_(options.kv.value_or(model_->info().kv_f16 ? KvType::kF16 : KvType::kF32)),
@@ -453,6 +494,7 @@ private:
 
   Status execute(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
     kv_overflow_.store(0, std::memory_order_relaxed);
+    top_.reset();
     if (experts_)
       experts_->begin(count);
     if (gpu_) {
@@ -460,7 +502,15 @@ private:
         StepContext part = step_part(step, first, stages);
         executor_.step(part, count, head_first, head_count);
       };
-      CORTIQ_RETURN_IF_ERROR(gpu_->step(context, count, head_first, head_count, want_, run_stages));
+      const bool brief = top_ask_ && head_count == 1 && want_ == GpuSession::Want::kLogits && gpu_->can_top();
+      if (brief)
+        gpu_->ask_top(*top_ask_);
+      CORTIQ_RETURN_IF_ERROR(
+          gpu_->step(context, count, head_first, head_count, brief ? GpuSession::Want::kTop : want_, run_stages));
+      if (brief) {
+        top_ = gpu_->top();
+        top_row_ = head_first;
+      }
       kv_overflow_.fetch_or(gpu_->overflowed_layer(), std::memory_order_relaxed);
     } else {
       executor_.step(context, count, head_first, head_count);
@@ -515,6 +565,9 @@ private:
   bool on_gpu_ = false, cpu_fallback_ = false;
   std::vector<uint32_t> held_; ///< with a fallback: the tokens of the state
   GpuSession::Want want_ = GpuSession::Want::kLogits;
+  std::optional<TopAsk> top_ask_;
+  std::optional<TopLogits> top_; ///< of the latest step, in place of its row of logits
+  uint64_t top_row_ = 0;
   std::string gpu_note_; ///< why the GPU was left
 };
 

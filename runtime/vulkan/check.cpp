@@ -11,6 +11,7 @@ using formats::quote;
 constexpr uint32_t kSpirvMagic = 0x07230203;
 constexpr uint32_t kSpirvHeaderWords = 5;
 constexpr uint64_t kMostFloats = UINT32_MAX;
+constexpr uint32_t kMostShares = 1024;
 constexpr uint64_t kMostGroups = uint64_t{1} << 31;
 constexpr uint32_t kMostEach = 65535;
 constexpr uint64_t kUnitBytes = 16;
@@ -39,7 +40,10 @@ public:
     }
     for (const artifact::GpuStep* step : *program_.steps())
       CORTIQ_RETURN_IF_ERROR(this->step(*step));
-    for (const auto* steps : {program_.picks(), program_.single(), program_.far()})
+    if (program_.top_groups() > kMostShares || program_.top_count() > kMostShares)
+      return invalid("its program for the GPU leaves too many of the largest logits");
+    for (const auto* steps :
+         {program_.picks(), program_.single(), program_.far(), program_.top(), program_.finish()})
       for (uint32_t s = 0; steps && s < steps->size(); ++s)
         CORTIQ_RETURN_IF_ERROR(this->step(*steps->Get(s)));
     return {};
@@ -89,6 +93,9 @@ private:
 
   Status dispatch(const artifact::GpuDispatch& d) const {
     const bool many = d.many_module() != kNoIndex;
+    if (d.wide_module() != kNoIndex && (d.wide_module() >= program_.modules()->size() || d.wide_groups() == 0 ||
+                                        d.wide_groups() > kMostGroups || d.wide_chunk() == 0))
+      return invalid("it has a shader that there is not, or an impossible number of workgroups");
     if (d.module_() >= program_.modules()->size() || (many && d.many_module() >= program_.modules()->size()))
       return invalid("it has a shader that there is not");
     if (d.groups() == 0 || d.groups() > kMostGroups || d.chunk() == 0 ||

@@ -69,6 +69,48 @@ bool has_extension(VkPhysicalDevice device, const char* name) {
   return std::ranges::any_of(list, [&](const auto& e) { return std::strcmp(e.extensionName, name) == 0; });
 }
 
+// VK_KHR_cooperative_matrix, younger than the headers.
+constexpr const char* kCooperativeMatrixName = "VK_KHR_cooperative_matrix";
+struct CooperativeMatrixFeatures {
+  VkStructureType sType = static_cast<VkStructureType>(1000506000);
+  void* pNext = nullptr;
+  VkBool32 cooperativeMatrix = VK_FALSE, robustBufferAccess = VK_FALSE;
+};
+struct CooperativeMatrixProperties {
+  VkStructureType sType = static_cast<VkStructureType>(1000506001);
+  void* pNext = nullptr;
+  uint32_t m = 0, n = 0, k = 0;
+  uint32_t a = 0, b = 0, c = 0, result = 0; ///< types of components
+  VkBool32 saturating = VK_FALSE;
+  uint32_t scope = 0;
+};
+
+/// Whether it has the products that kNeedsCooperative names.
+bool multiplies_matrices(VkInstance instance, VkPhysicalDevice device) {
+  if (!has_extension(device, kCooperativeMatrixName))
+    return false;
+  CooperativeMatrixFeatures features;
+  VkPhysicalDeviceFeatures2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &features};
+  vkGetPhysicalDeviceFeatures2(device, &all);
+  VkPhysicalDeviceSubgroupProperties subgroups{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &subgroups};
+  vkGetPhysicalDeviceProperties2(device, &properties);
+  using List = VkResult (*)(VkPhysicalDevice, uint32_t*, CooperativeMatrixProperties*);
+  const auto list =
+      reinterpret_cast<List>(vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  uint32_t count = 0;
+  if (!features.cooperativeMatrix || subgroups.subgroupSize != 32 || !list || list(device, &count, nullptr) < 0)
+    return false;
+  std::vector<CooperativeMatrixProperties> rows(count);
+  if (list(device, &count, rows.data()) < 0)
+    return false;
+  constexpr uint32_t kHalf = 0, kSingle = 1, kSubgroup = 3;
+  return std::ranges::any_of(rows, [](const auto& r) {
+    return r.m == 16 && r.n == 8 && r.k == 16 && r.a == kHalf && r.b == kHalf && r.c == kSingle &&
+           r.result == kSingle && r.scope == kSubgroup;
+  });
+}
+
 GpuInfo describe(VkPhysicalDevice device) {
   VkPhysicalDeviceDriverProperties driver{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
   VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
@@ -204,6 +246,10 @@ Status Device::create(VkPhysicalDevice physical) {
   VkPhysicalDeviceVulkan11Features use11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                          .pNext = &use12,
                                          .storageBuffer16BitAccess = have11.storageBuffer16BitAccess};
+  const bool cooperative = !Faults::get().has("features") && have12.vulkanMemoryModel && have12.shaderFloat16 &&
+                           multiplies_matrices(instance_->handle(), physical);
+  if (cooperative)
+    offers_ |= formats::kNeedsCooperative;
   const struct {
     uint32_t capability; // of SPIR-V
     VkBool32 there;
@@ -217,13 +263,14 @@ Status Device::create(VkPhysicalDevice physical) {
                   {6016, dots.shaderIntegerDotProduct},
                   {6017, dots.shaderIntegerDotProduct},
                   {6018, dots.shaderIntegerDotProduct},
-                  {6019, dots.shaderIntegerDotProduct}};
+                  {6019, dots.shaderIntegerDotProduct},
+                  {6022, cooperative}};
   for (const auto& row : optional)
     if (!row.there)
       lacks_.push_back(row.capability);
   // Offsets in an artifact are checked against their buffers, what shaders compute from ids is held by the device.
   VkPhysicalDeviceFeatures2 use{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &use11};
-  use.features.robustBufferAccess = have.features.robustBufferAccess;
+  use.features.robustBufferAccess = have.features.robustBufferAccess && !Faults::get().number("robust");
   use.features.shaderInt16 = have.features.shaderInt16;
   use.features.shaderInt64 = have.features.shaderInt64;
   const float priority = 1;
@@ -238,6 +285,12 @@ Status Device::create(VkPhysicalDevice physical) {
   std::vector<const char*> extensions;
   if (dots_beside && dots.shaderIntegerDotProduct)
     extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  CooperativeMatrixFeatures matrices{.cooperativeMatrix = VK_TRUE};
+  if (cooperative) {
+    extensions.push_back(kCooperativeMatrixName);
+    matrices.pNext = use.pNext;
+    use.pNext = &matrices;
+  }
   tells_memory_ = has_extension(physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (tells_memory_)
     extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);

@@ -39,6 +39,7 @@ public:
   Instance& operator=(const Instance&) = delete;
 
   std::span<const VkPhysicalDevice> devices() const { return devices_; }
+  VkInstance handle() const { return instance_; }
 
 private:
   Instance() = default;

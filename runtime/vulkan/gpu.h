@@ -12,6 +12,7 @@
 
 #include "formats/status.h"
 #include "runtime/executor/program.h"
+#include "runtime/top_logits.h"
 
 namespace cortiq::runtime {
 
@@ -51,8 +52,9 @@ public:
   using RunStages = std::function<void(const StepContext& context, uint32_t first, uint32_t count)>;
 
   /// What the host wants of a step's head tokens.
-  enum class Want { kLogits, kIds };
-  /// Runs a step as Executor::step() does. Logits then stand in the host's arena, in `logits`; ids in picked().
+  enum class Want { kLogits, kIds, kTop };
+  /// Runs a step as Executor::step() does. Logits then stand in the host's arena, in `logits`; ids in picked(); the
+  /// largest logits of a single row in top().
   virtual Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
                       const RunStages& run_stages) = 0;
   /// Brings recurrent states that the device has to `states`, all of the program's; does nothing where they are the
@@ -61,6 +63,12 @@ public:
   /// Whether a step can give ids.
   virtual bool can_pick() const = 0;
   virtual uint32_t picked(uint64_t head) const = 0;
+  virtual bool can_top() const = 0;
+  virtual void ask_top(const TopAsk& ask) = 0;
+  /// Valid until the next step.
+  virtual TopLogits top() const = 0;
+  /// Brings row `row` of the latest step's logits to the host's arena.
+  virtual Status fetch_row(uint8_t* arena, uint64_t row) = 0;
   /// Whether the latest step failed because of the device, not of what it was asked.
   virtual bool failed() const = 0;
   /// The layer, plus one, of which the latest step had a key or value that its cache cannot hold; 0 = none.
@@ -81,6 +89,8 @@ public:
   /// Caches hold `positions` tokens. With `profile` the times of steps are kept.
   virtual StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions, bool profile) const = 0;
   virtual const GpuInfo& device() const = 0;
+  /// The type of its caches, which its shaders were compiled for.
+  virtual KvType kv_type() const = 0;
   virtual uint64_t device_bytes() const = 0;
   /// Stages that the CPU runs, and why, one line each; empty = none.
   virtual std::string fallbacks() const = 0;

@@ -5,6 +5,7 @@
 
 #include "formats/artifact/shader_abi.h"
 #include "formats/quote.h"
+#include "runtime/vulkan/split.h"
 
 namespace cortiq::runtime::vulkan {
 namespace {
@@ -21,24 +22,19 @@ uint64_t round_up(uint64_t value, uint64_t to) {
 
 } // namespace
 
-StatusOr<std::shared_ptr<const GpuModel>> VulkanModel::load(const LoadedArtifact& artifact, const GpuOptions& options) {
-  if (!artifact.program_table->gpu())
-    return unsupported("this artifact was compiled for the CPU only; compile the model with --target vulkan");
-  CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, Device::open(options.devices.front()));
-  const artifact::GpuProgram* program = artifact.program_table->gpu();
-  if (const auto* profiles = artifact.program_table->gpu_profiles())
-    for (uint32_t i = 0; i < profiles->size() && program == artifact.program_table->gpu(); ++i)
-      if ((profiles->Get(i)->needs() & ~device->offers()) == 0)
-        program = profiles->Get(i);
-  CORTIQ_RETURN_IF_ERROR(check_gpu_program(artifact, *program));
-  std::shared_ptr<VulkanModel> model(new VulkanModel(artifact, *program, std::move(device)));
-  for (uint32_t i = 0; program->stacks() && i < program->stacks()->size(); ++i)
-    model->stacks_[program->stacks()->Get(i)->weights()->Get(0)] = program->stacks()->Get(i);
-  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, *program));
+StatusOr<std::shared_ptr<const VulkanModel>> VulkanModel::make(const LoadedArtifact& artifact,
+                                                               const artifact::GpuProgram& program,
+                                                               std::shared_ptr<Device> device, StepRange range,
+                                                               const GpuOptions& options) {
+  std::shared_ptr<VulkanModel> model(new VulkanModel(artifact, program, std::move(device)));
+  model->range_ = std::move(range);
+  for (uint32_t i = 0; program.stacks() && i < program.stacks()->size(); ++i)
+    model->stacks_[program.stacks()->Get(i)->weights()->Get(0)] = program.stacks()->Get(i);
+  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, program));
   CORTIQ_RETURN_IF_ERROR(model->choose_steps());
   CORTIQ_RETURN_IF_ERROR(model->put_weights(options));
   model->pipelines_->keep();
-  return std::shared_ptr<const GpuModel>(std::move(model));
+  return std::shared_ptr<const VulkanModel>(std::move(model));
 }
 
 uint64_t VulkanModel::bound_bytes(uint32_t weight) const {
@@ -66,7 +62,7 @@ Status VulkanModel::choose_steps() {
   const auto& steps = *program_.steps();
   refused_.resize(steps.size());
   bool any = false;
-  for (uint32_t s = 0; s < steps.size(); ++s) {
+  for (uint32_t s = range_.first; s < range_.end; ++s) {
     if (on_cpu(s))
       continue;
     for (const artifact::GpuDispatch* d : *steps[s]->dispatches()) {
@@ -85,8 +81,8 @@ Status VulkanModel::choose_steps() {
   }
   for (bool changed = any; changed;) {
     changed = false;
-    for (uint32_t s = 0; s < steps.size(); ++s)
-      for (uint32_t other = 0; other < steps.size() && !refused_[s].empty(); ++other) {
+    for (uint32_t s = range_.first; s < range_.end; ++s)
+      for (uint32_t other = range_.first; other < range_.end && !refused_[s].empty(); ++other) {
         const bool joined = steps[s]->first_stage() == steps[other]->first_stage() ||
                             (steps[s]->together() != kNoIndex && steps[s]->together() == steps[other]->together());
         if (!joined || on_cpu(other))
@@ -98,8 +94,9 @@ Status VulkanModel::choose_steps() {
       }
   }
   // What one token has of its own leans on forms of values that only it knows.
-  single_fits_ = !any && program_.single() && program_.single()->size() != 0 && fit(program_.single());
-  picks_fit_ = program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
+  const bool whole = range_.first == 0 && range_.end == steps.size();
+  single_fits_ = whole && !any && program_.single() && program_.single()->size() != 0 && fit(program_.single());
+  picks_fit_ = range_.end == steps.size() && program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
   return {};
 }
 
@@ -136,6 +133,15 @@ bool VulkanModel::far_runs() const {
 
 bool VulkanModel::picks_run() const {
   return picks_fit_ && all_pipelines(program_.picks());
+}
+
+bool VulkanModel::top_runs() const {
+  return range_.end == program_.steps()->size() && program_.top() && program_.top()->size() != 0 &&
+         program_.top_groups() != 0 && all_pipelines(program_.top());
+}
+
+bool VulkanModel::finish_runs() const {
+  return program_.finish() && program_.finish()->size() == 1 && all_pipelines(program_.finish());
 }
 
 Status VulkanModel::put_weights(const GpuOptions& options) {
@@ -218,7 +224,7 @@ std::string VulkanModel::fallbacks() const {
   std::string out;
   const auto& steps = *program_.steps();
   uint32_t latest = kNoIndex;
-  for (uint32_t s = 0; s < steps.size(); ++s) {
+  for (uint32_t s = range_.first; s < range_.end; ++s) {
     if (!on_cpu(s) || steps[s]->first_stage() == latest) // several of its steps may stand for one stage
       continue;
     latest = steps[s]->first_stage();
@@ -245,7 +251,27 @@ std::string VulkanModel::refusals() const {
 namespace cortiq::runtime {
 
 StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact& artifact, const GpuOptions& options) {
-  return vulkan::VulkanModel::load(artifact, options);
+  if (!artifact.program_table->gpu())
+    return unsupported("this artifact was compiled for the CPU only; compile the model with --target vulkan");
+  std::vector<std::shared_ptr<vulkan::Device>> devices;
+  uint32_t offers = UINT32_MAX; // of all of them
+  for (const uint32_t number : options.devices) {
+    CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Device> device, vulkan::Device::open(number));
+    offers &= device->offers();
+    devices.push_back(std::move(device));
+  }
+  const artifact::GpuProgram* program = artifact.program_table->gpu();
+  if (const auto* profiles = artifact.program_table->gpu_profiles())
+    for (uint32_t i = 0; i < profiles->size() && program == artifact.program_table->gpu(); ++i)
+      if ((profiles->Get(i)->needs() & ~offers) == 0)
+        program = profiles->Get(i);
+  CORTIQ_RETURN_IF_ERROR(vulkan::check_gpu_program(artifact, *program));
+  if (devices.size() > 1)
+    return vulkan::SplitModel::load(artifact, *program, std::move(devices), options);
+  CORTIQ_ASSIGN_OR_RETURN(
+      std::shared_ptr<const vulkan::VulkanModel> model,
+      vulkan::VulkanModel::make(artifact, *program, devices.at(0), {0, program->steps()->size()}, options));
+  return std::shared_ptr<const GpuModel>(std::move(model));
 }
 
 } // namespace cortiq::runtime

@@ -19,12 +19,23 @@ struct WeightPlace {
   uint64_t offset = 0, bytes = 0;
 };
 
+/// A run of a program's steps, and the slots that others leave for it or that it leaves for others.
+struct StepRange {
+  uint32_t first = 0, end = 0;
+  std::vector<uint32_t> imports = {}, exports = {};
+};
+
 class VulkanModel final : public GpuModel, public std::enable_shared_from_this<VulkanModel> {
 public:
-  static StatusOr<std::shared_ptr<const GpuModel>> load(const LoadedArtifact& artifact, const GpuOptions& options);
+  /// Puts steps of a program that was checked on a device.
+  static StatusOr<std::shared_ptr<const VulkanModel>> make(const LoadedArtifact& artifact,
+                                                           const artifact::GpuProgram& program,
+                                                           std::shared_ptr<Device> device, StepRange range,
+                                                           const GpuOptions& options);
 
   StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions, bool profile) const override;
   const GpuInfo& device() const override { return device_->info(); }
+  KvType kv_type() const override { return program_.cache_half() ? KvType::kF16 : KvType::kF32; }
   uint64_t device_bytes() const override { return device_bytes_; }
   std::string fallbacks() const override;
   std::string refusals() const override;
@@ -42,22 +53,27 @@ public:
   /// Bytes of one position of a layer's cache.
   uint64_t position_bytes(uint32_t layer) const;
 
+  const StepRange& range() const { return range_; }
   /// Whether the CPU runs step `index` of the program: it has no form on the GPU, or the device refused that.
   bool on_cpu(uint32_t index) const;
   /// Whether steps of one token, and the choice of ids, run as they stand. Their shaders are made when first asked for.
   bool single_runs() const;
   bool picks_run() const;
   bool far_runs() const;
+  bool top_runs() const;
+  bool finish_runs() const;
   /// Calls `use` with every dispatch that may run.
   template <class Use>
   void for_each_dispatch(Use use) const {
     const auto& steps = *program_.steps();
-    for (uint32_t s = 0; s < steps.size(); ++s)
+    for (uint32_t s = range_.first; s < range_.end; ++s)
       if (!on_cpu(s))
         for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
           use(*dispatch);
-    for (const auto* rows : {single_fits_ ? program_.single() : nullptr, single_fits_ ? program_.far() : nullptr,
-                             picks_fit_ ? program_.picks() : nullptr})
+    for (const auto* rows :
+         {single_fits_ ? program_.single() : nullptr, single_fits_ ? program_.far() : nullptr,
+          picks_fit_ ? program_.picks() : nullptr, range_.end == steps.size() ? program_.top() : nullptr,
+          program_.finish()})
       for (uint32_t s = 0; rows && s < rows->size(); ++s)
         if (const auto* dispatches = rows->Get(s)->dispatches())
           for (const artifact::GpuDispatch* dispatch : *dispatches)
@@ -82,6 +98,7 @@ private:
   const artifact::GpuProgram& program_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Pipelines> pipelines_;
+  StepRange range_;
   std::vector<std::string> refused_; ///< why, a step of the program; empty = it runs
   bool single_fits_ = false, picks_fit_ = false;
   std::vector<Buffer> blocks_;

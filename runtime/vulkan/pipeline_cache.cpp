@@ -2,8 +2,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <unistd.h>
 
 namespace cortiq::runtime::vulkan {
@@ -33,17 +35,32 @@ std::string file_name(const VkPhysicalDeviceProperties& p) {
   return name + ".bin";
 }
 
+/// In front of a driver's bytes: drivers look at their own header only, and trust the rest.
+struct Head {
+  char magic[8] = {'c', 'o', 'r', 't', 'i', 'q', 'v', '1'};
+  uint64_t bytes = 0, hash = 0;
+};
+
+/// FNV-1a: it finds damage, not intent.
+uint64_t hash_of(std::span<const char> bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes)
+    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return hash;
+}
+
+/// What a whole file holds; nothing of any other.
 std::vector<char> read_all(const std::string& path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (!in)
+  std::ifstream in(path, std::ios::binary);
+  Head head;
+  const Head expected;
+  if (!in.read(reinterpret_cast<char*>(&head), sizeof(head)) ||
+      std::memcmp(head.magic, expected.magic, sizeof(head.magic)) != 0 || head.bytes > kMostBytes)
     return {};
-  const auto size = static_cast<uint64_t>(in.tellg());
-  if (size > kMostBytes)
+  std::vector<char> bytes(head.bytes);
+  if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || hash_of(bytes) != head.hash)
     return {};
-  std::vector<char> bytes(size);
-  in.seekg(0);
-  in.read(bytes.data(), static_cast<std::streamsize>(size));
-  return in ? bytes : std::vector<char>();
+  return bytes;
 }
 
 } // namespace
@@ -85,6 +102,11 @@ void PipelineCache::keep() const {
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
   const std::string temporary = path_ + "." + std::to_string(getpid());
   std::ofstream out(temporary, std::ios::binary);
+  bytes.resize(size);
+  Head head;
+  head.bytes = size;
+  head.hash = hash_of(bytes);
+  out.write(reinterpret_cast<const char*>(&head), sizeof(head));
   out.write(bytes.data(), static_cast<std::streamsize>(size));
   out.close();
   if (out)

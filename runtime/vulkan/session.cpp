@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "formats/artifact/shader_abi.h"
 #include "runtime/vulkan/slot_forms.h"
@@ -16,6 +19,7 @@ using namespace formats;
 // A step that takes longer is waited for in the system, not by asking again and again.
 constexpr auto kPolling = std::chrono::milliseconds(20);
 constexpr uint64_t kResultWords = 4096;
+constexpr uint64_t kWideFrom = 16; // tokens that are worth a tile of cooperative matrices
 constexpr uint64_t kMostCacheBytes = uint64_t{1} << 30;
 
 uint32_t workgroups_in_z(const artifact::GpuDispatch& d, uint64_t tokens, uint64_t chunk) {
@@ -33,14 +37,14 @@ uint64_t bucket_of(uint64_t count, uint64_t most) {
 
 } // namespace
 
-StatusOr<std::unique_ptr<GpuSession>> VulkanSession::make(std::shared_ptr<const VulkanModel> model, uint64_t positions,
-                                                          bool profile) {
+StatusOr<std::unique_ptr<VulkanSession>> VulkanSession::make(std::shared_ptr<const VulkanModel> model,
+                                                             uint64_t positions, bool profile) {
   std::unique_ptr<VulkanSession> out(new VulkanSession(std::move(model), profile));
   CORTIQ_RETURN_IF_ERROR(out->reserve(positions));
   CORTIQ_RETURN_IF_ERROR(out->reserve_states());
   CORTIQ_RETURN_IF_ERROR(out->make_sets());
   out->plan();
-  return std::unique_ptr<GpuSession>(std::move(out));
+  return out;
 }
 
 VulkanSession::VulkanSession(std::shared_ptr<const VulkanModel> model, bool profile)
@@ -71,7 +75,16 @@ Status VulkanSession::reserve(uint64_t positions) {
   const uint64_t alignment = std::max<uint64_t>(256, device_->limits().minStorageBufferOffsetAlignment);
   const uint64_t most = std::min(kMostCacheBytes, device_->largest_allocation());
   std::vector<uint64_t> cache_bytes;
+  std::vector<bool> here(resolved.kv_layers.size()); // caches that the device has
+  model_->for_each_dispatch([&](const artifact::GpuDispatch& d) {
+    if (d.layer() != kNoIndex)
+      here[d.layer()] = true;
+  });
   for (uint32_t layer = 0; layer < resolved.kv_layers.size(); ++layer) {
+    if (!here[layer]) {
+      layers_.push_back({0, 0, 0});
+      continue;
+    }
     const uint64_t bytes = resolved.kv_layers[layer].capacity(positions) * model_->position_bytes(layer);
     if (bytes > range)
       return unsupported("a layer's cache of " + std::to_string(positions) + " positions has " + std::to_string(bytes) +
@@ -95,9 +108,10 @@ Status VulkanSession::reserve(uint64_t positions) {
   }
   serial_word_ = words;
   CORTIQ_ASSIGN_OR_RETURN(step_, Buffer::make(device_, (words + 4) * 4, Place::kUpload, "a step's numbers"));
-  CORTIQ_ASSIGN_OR_RETURN(result_,
-                          Buffer::make(device_, std::max<uint64_t>(kResultWords, kResultIds + program_.max_batch()) * 4,
-                                       Place::kRead, "a step's results"));
+  top_word_ = kResultIds + program_.max_batch();
+  const uint64_t top_words = uint64_t{program_.top_groups()} * (4 + 2 * uint64_t{program_.top_count()});
+  CORTIQ_ASSIGN_OR_RETURN(result_, Buffer::make(device_, std::max<uint64_t>(kResultWords, top_word_ + top_words) * 4,
+                                                Place::kRead, "a step's results"));
   std::memset(result_.mapped(), 0, result_.bytes());
   const artifact::GpuBuffer& logits = *program_.buffers()->Get(model_->artifact().program_table->logits());
   logits_start_ = logits.start();
@@ -107,7 +121,7 @@ Status VulkanSession::reserve(uint64_t positions) {
 
 void VulkanSession::plan() {
   const Steps& steps = *program_.steps();
-  for (uint32_t s = 0; s < steps.size(); ++s)
+  for (uint32_t s = model_->range().first; s < model_->range().end; ++s)
     plan(*steps[s], model_->on_cpu(s), parts_);
 }
 
@@ -232,14 +246,23 @@ void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool c
       1, &memory, 0, nullptr, 0, nullptr);
 }
 
+/// What a dispatch is for so many tokens.
+VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint64_t tokens) const {
+  // What is made for several tokens may be refused: one token after the other then.
+  if (tokens >= kWideFrom && d.wide_module() != kNoIndex && (device_->offers() & kNeedsCooperative) &&
+      model_->pipeline(d.wide_module()))
+    return {d.wide_module(), d.wide_groups(), d.wide_chunk()};
+  if (tokens > 1 && d.many_module() != kNoIndex && model_->pipeline(d.many_module()))
+    return {d.many_module(), d.many_groups(), d.many_chunk()};
+  return {d.module_(), d.groups(), d.chunk()};
+}
+
 /// Where the time of a step is counted: under its shaders and the shape of its matrices.
 uint32_t VulkanSession::time_row(const artifact::GpuStep& step, uint64_t tokens) {
   std::string name;
   uint64_t rows = 0, cols = 0, bytes = 0;
   for (const artifact::GpuDispatch* d : *step.dispatches()) {
-    const bool many = tokens > 1 && d->many_module() != kNoIndex;
-    const std::string_view module =
-        program_.modules()->Get(many ? d->many_module() : d->module_())->name()->string_view();
+    const std::string_view module = program_.modules()->Get(form_of(*d, tokens).module)->name()->string_view();
     if (const std::string_view part = module.substr(0, module.find(' ')); name.find(part) == name.npos)
       name += (name.empty() ? "" : "+") + std::string(part);
     for (const uint32_t index : {d->weight(), d->weight2()})
@@ -254,17 +277,13 @@ uint32_t VulkanSession::time_row(const artifact::GpuStep& step, uint64_t tokens)
 }
 
 void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens,
-                                Recording& made) {
+                                Recording& made, StepKind kind) {
   const VolkDeviceTable& call = device_->call();
   const uint64_t widest = device_->limits().maxComputeWorkGroupCount[0];
   for (const artifact::GpuDispatch* d : *step.dispatches()) {
-    // What is made for several tokens may be refused: one token after the other then.
-    const bool many = tokens > 1 && d->many_module() != kNoIndex && model_->pipeline(d->many_module());
-    const uint64_t groups = many ? d->many_groups() : d->groups();
-    const uint64_t chunk = many ? d->many_chunk() : d->chunk();
+    const auto [module, groups, chunk] = form_of(*d, tokens);
     const uint32_t x = static_cast<uint32_t>(std::min(groups, widest));
-    call.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                           model_->pipeline(many ? d->many_module() : d->module_()));
+    call.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline(module));
     const VkDescriptorSet set = sets_.at(set_key(*d));
     if (set != bound_)
       call.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline_layout(), 0, 1, &set, 0,
@@ -274,6 +293,12 @@ void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuSte
     std::copy(d->push()->begin(), d->push()->end(), push);
     if (d->layer() != kNoIndex && d->weight() == kNoIndex)
       push[kPushLayer] = d->layer() + 1;
+    if (kind == StepKind::kTop) {
+      push[kPushAux] = static_cast<uint32_t>(serial_word_ + 1);
+      push[kPushOut] = static_cast<uint32_t>(top_word_);
+    }
+    if (kind == StepKind::kFinish)
+      push[kPushAux] = static_cast<uint32_t>(serial_word_);
     if (d->weight2() != kNoIndex)
       push[kPushWeight2] =
           static_cast<uint32_t>((model_->weight(d->weight2()).offset - model_->weight(d->weight()).offset) / 16);
@@ -325,10 +350,17 @@ void VulkanSession::copy_rows(VkCommandBuffer commands, const std::vector<uint32
 Status VulkanSession::finish(VkCommandBuffer commands, bool copied, End end) {
   const VolkDeviceTable& call = device_->call();
   if (end == End::kSerial) {
-    // The step's number, behind everything: the host reads it without asking the driver.
-    barrier(commands, copied, true);
-    const VkBufferCopy serial{serial_word_ * 4, 0, 4};
-    call.vkCmdCopyBuffer(commands, step_.handle(), result_.handle(), 1, &serial);
+    // The step's number, behind everything: the host reads it without asking the driver. A dispatch is quicker than a
+    // copy, which other work of the device than shaders would have to be waited for.
+    if (!copied && model_->finish_runs()) {
+      barrier(commands, false, false);
+      Recording uncounted;
+      record_step(commands, *program_.finish()->Get(0), 1, uncounted, StepKind::kFinish);
+    } else {
+      barrier(commands, copied, true);
+      const VkBufferCopy serial{serial_word_ * 4, kResultStep * 4, 4};
+      call.vkCmdCopyBuffer(commands, step_.handle(), result_.handle(), 1, &serial);
+    }
     VkMemoryBarrier memory{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                            .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT,
                            .dstAccessMask = VK_ACCESS_HOST_READ_BIT};
@@ -339,14 +371,20 @@ Status VulkanSession::finish(VkCommandBuffer commands, bool copied, End end) {
   return {};
 }
 
+Status VulkanSession::reserve_logits(uint64_t rows) {
+  if (logits_.bytes() >= rows * logits_stride_ * 4)
+    return {};
+  // What was recorded copies into the buffer that this one replaces.
+  std::erase_if(recordings_, [](const auto& r) { return r.first.want == Want::kLogits; });
+  CORTIQ_ASSIGN_OR_RETURN(logits_, Buffer::make(device_, rows * logits_stride_ * 4, Place::kRead, "logits"));
+  return {};
+}
+
 StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want, bool far) {
-  const Key key{tokens, heads, heads != 0 && want == Want::kIds, far};
-  const bool logits = heads != 0 && !key.ids;
-  if (logits && logits_.bytes() < heads * logits_stride_ * 4) {
-    // What was recorded copies into the buffer that this one replaces.
-    std::erase_if(recordings_, [](const auto& r) { return r.first.heads != 0 && !r.first.ids; });
-    CORTIQ_ASSIGN_OR_RETURN(logits_, Buffer::make(device_, heads * logits_stride_ * 4, Place::kRead, "logits"));
-  }
+  const Key key{tokens, heads, heads == 0 ? Want::kIds : want, far};
+  const bool logits = key.want == Want::kLogits;
+  if (logits)
+    CORTIQ_RETURN_IF_ERROR(reserve_logits(heads));
   if (const auto found = recordings_.find(key); found != recordings_.end())
     return &found->second;
   if (tokens == 1 && !single_planned_)
@@ -354,14 +392,16 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
   const std::vector<Part>& parts = tokens != 1 || single_parts_.empty() ? parts_
                                    : far && !far_parts_.empty()         ? far_parts_
                                                                         : single_parts_;
-  const bool any_cpu = std::ranges::any_of(parts, [](const Part& part) { return part.cpu; });
-  if (any_cpu && !mirror_.handle()) {
+  const StepRange& range = model_->range();
+  const bool mirrored = std::ranges::any_of(parts, [](const Part& part) { return part.cpu; }) ||
+                        !range.imports.empty() || !range.exports.empty();
+  if (mirrored && !mirror_.handle()) {
     CORTIQ_ASSIGN_OR_RETURN(mirror_, Buffer::make(device_, arena_.bytes(), Place::kRead, "copies for the CPU"));
   }
   Recording made;
   CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
   if (profile_) {
-    const size_t most = 2 * (parts.size() + (program_.picks() ? program_.picks()->size() : 0)) + 4;
+    const size_t most = 2 * parts.size() + 16;
     if (auto clock = Timestamps::make(device_, static_cast<uint32_t>(most)); clock.ok())
       made.clock = *std::move(clock);
   }
@@ -373,14 +413,18 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     made.clock->begin(commands);
   mark(UINT32_MAX);
   bool copied = true; // by whatever was submitted before
-  auto step = [&](const artifact::GpuStep& s) {
+  if (!range.imports.empty()) {
+    barrier(commands, true, true);
+    copy_rows(commands, range.imports, tokens, false);
+  }
+  auto step = [&](const artifact::GpuStep& s, StepKind kind = StepKind::kPlain) {
     const uint64_t count = s.head() ? heads : tokens;
     if (count == 0)
       return;
     barrier(commands, copied, false);
     ++made.barriers;
     copied = false;
-    record_step(commands, s, count, made);
+    record_step(commands, s, count, made, kind);
     if (made.clock)
       mark(time_row(s, count));
   };
@@ -399,9 +443,17 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     mark(UINT32_MAX);
     copied = true;
   }
-  if (key.ids)
+  if (heads != 0 && key.want == Want::kIds)
     for (const artifact::GpuStep* s : *program_.picks())
       step(*s);
+  if (key.want == Want::kTop)
+    for (const artifact::GpuStep* s : *program_.top())
+      step(*s, StepKind::kTop);
+  if (!range.exports.empty()) {
+    barrier(commands, copied, true);
+    copy_rows(commands, range.exports, tokens, true);
+    copied = true;
+  }
   // Where the rows of several tokens stand is known by the step only.
   const bool here = logits && tokens == 1;
   if (here) {
@@ -423,6 +475,8 @@ void VulkanSession::fill_step(const StepContext& context, uint64_t count, uint64
   words[kStepHeadCount] = static_cast<uint32_t>(head_count);
   if (context.tokens)
     std::memcpy(words + kStepIds, context.tokens, count * sizeof(uint32_t));
+  words[serial_word_ + 1] = std::bit_cast<uint32_t>(1 / ask_.temperature);
+  words[serial_word_ + 2] = ask_.limit;
   const auto& tables = model_->artifact().program.rope_tables;
   for (size_t t = 0; t < tables.size(); ++t) {
     const uint64_t pairs = tables[t].inverse_frequencies.size();
@@ -481,6 +535,14 @@ void VulkanSession::from_cpu(uint32_t slot, const uint8_t* arena, uint64_t count
     row_from_cpu(buffer, row, arena + from.offset + t * from.stride, to);
 }
 
+void VulkanSession::carry_to(VulkanSession& next, uint64_t count) const {
+  for (const uint32_t slot : model_->range().exports) {
+    const artifact::GpuBuffer& buffer = *program_.buffers()->Get(slot);
+    std::memcpy(next.mirror_.mapped() + buffer.start() * 4, mirror_.mapped() + buffer.start() * 4,
+                buffer.stride() * count * 4);
+  }
+}
+
 Status VulkanSession::run_cpu(const Part& part, const StepContext& context, uint64_t count,
                               const RunStages& run_stages) {
   for (const uint32_t slot : part.reads)
@@ -514,14 +576,7 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
     VkCommandBuffer commands[2] = {segment.commands, VK_NULL_HANDLE};
     const bool tail = !segment.then && logits && tokens != 1;
     if (tail) {
-      if (!tail_) {
-        CORTIQ_ASSIGN_OR_RETURN(tail_, begin());
-      } else {
-        CORTIQ_RETURN_IF_ERROR(restart(tail_));
-      }
-      barrier(tail_, true, true);
-      copy_logits(tail_, head_first, head_count);
-      CORTIQ_RETURN_IF_ERROR(finish(tail_, true, End::kSerial));
+      CORTIQ_RETURN_IF_ERROR(fill_tail(head_first, head_count));
       commands[1] = tail_;
     }
     CORTIQ_RETURN_IF_ERROR(submit({commands, tail ? size_t{2} : size_t{1}}));
@@ -600,6 +655,59 @@ Status VulkanSession::bring_states(std::span<float* const> states) {
   return {};
 }
 
+/// Commands that copy logits of rows that are known only now.
+Status VulkanSession::fill_tail(uint64_t first, uint64_t count) {
+  if (!tail_) {
+    CORTIQ_ASSIGN_OR_RETURN(tail_, begin());
+  } else {
+    CORTIQ_RETURN_IF_ERROR(restart(tail_));
+  }
+  barrier(tail_, true, true);
+  copy_logits(tail_, first, count);
+  return finish(tail_, true, End::kSerial);
+}
+
+Status VulkanSession::fetch_row(uint8_t* arena, uint64_t row) {
+  CORTIQ_RETURN_IF_ERROR(reserve_logits(1));
+  CORTIQ_RETURN_IF_ERROR(fill_tail(row, 1));
+  CORTIQ_RETURN_IF_ERROR(submit({&tail_, 1}));
+  CORTIQ_RETURN_IF_ERROR(wait());
+  const SlotRef& slot = model_->artifact().program.logits;
+  std::memcpy(slot.f32(arena, row), logits_.mapped(), slot.elements * sizeof(float));
+  return {};
+}
+
+/// The records of shaders/ops/top_logits.glsl, joined.
+TopLogits VulkanSession::top() const {
+  const uint32_t count = program_.top_count(), words = 4 + 2 * count;
+  const auto* record = reinterpret_cast<const uint32_t*>(result_.mapped()) + top_word_;
+  TopLogits out;
+  out.largest = out.rest = -std::numeric_limits<float>::infinity();
+  bool bad = false;
+  for (uint32_t g = 0; g < program_.top_groups(); ++g)
+    out.largest = std::max(out.largest, std::bit_cast<float>(record[g * words]));
+  top_values_.clear();
+  top_ids_.clear();
+  for (uint32_t g = 0; g < program_.top_groups(); ++g, record += words) {
+    const auto largest = std::bit_cast<float>(record[0]), sum = std::bit_cast<float>(record[1]);
+    bad = bad || record[2] != 0;
+    if (std::isfinite(largest))
+      out.sum += sum * std::exp((static_cast<double>(largest) - out.largest) / ask_.temperature);
+    out.rest = std::max(out.rest, std::bit_cast<float>(record[4 + count - 1]));
+    for (uint32_t i = 0; i < count; ++i)
+      if (const auto value = std::bit_cast<float>(record[4 + i]); std::isfinite(value)) {
+        top_values_.push_back(value);
+        top_ids_.push_back(record[4 + count + i]);
+      }
+  }
+  // With a value that is no number the row itself has to say so.
+  if (!bad) {
+    out.values = top_values_;
+    out.ids = top_ids_;
+  }
+  return out;
+}
+
 uint64_t VulkanSession::device_bytes() const {
   uint64_t bytes = states_.bytes() + arena_.bytes() + step_.bytes() + result_.bytes();
   for (const Buffer& cache : caches_)
@@ -623,7 +731,9 @@ std::string VulkanSession::report() const {
 }
 
 StatusOr<std::unique_ptr<GpuSession>> VulkanModel::session(uint64_t positions, bool profile) const {
-  return VulkanSession::make(shared_from_this(), positions, profile);
+  CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<VulkanSession> out,
+                          VulkanSession::make(shared_from_this(), positions, profile));
+  return std::unique_ptr<GpuSession>(std::move(out));
 }
 
 } // namespace cortiq::runtime::vulkan

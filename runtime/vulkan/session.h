@@ -15,20 +15,26 @@ namespace cortiq::runtime::vulkan {
 
 class VulkanSession final : public GpuSession {
 public:
-  static StatusOr<std::unique_ptr<GpuSession>> make(std::shared_ptr<const VulkanModel> model, uint64_t positions,
-                                                    bool profile);
+  static StatusOr<std::unique_ptr<VulkanSession>> make(std::shared_ptr<const VulkanModel> model, uint64_t positions,
+                                                       bool profile);
   ~VulkanSession() override;
 
   Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
               const RunStages& run_stages) override;
   bool can_pick() const override { return model_->picks_run(); }
   uint32_t picked(uint64_t head) const override;
+  bool can_top() const override { return model_->top_runs(); }
+  void ask_top(const TopAsk& ask) override { ask_ = ask; }
+  TopLogits top() const override;
+  Status fetch_row(uint8_t* arena, uint64_t row) override;
   bool failed() const override { return failed_; }
   uint32_t overflowed_layer() const override { return overflowed_; }
   std::string report() const override;
   void add_profile(Profile& profile) const override { times_.add_to(profile); }
   void reset_profile() override { times_.reset(); }
   Status bring_states(std::span<float* const> states) override;
+  /// Takes what the latest step exported to the session on the next device.
+  void carry_to(VulkanSession& next, uint64_t count) const;
   GpuCounts counts() const override { return counts_; }
   uint64_t device_bytes() const override;
 
@@ -51,7 +57,7 @@ private:
   };
   struct Key {
     uint64_t tokens, heads; ///< at most
-    bool ids;               ///< chosen at the end
+    Want want;              ///< of the heads
     bool far;               ///< attention cuts its caches
     auto operator<=>(const Key&) const = default;
   };
@@ -61,6 +67,9 @@ private:
   };
   /// What stands at the end of commands.
   enum class End { kPlain, kSerial };
+
+  /// Steps of which the host sets some push constants.
+  enum class StepKind { kPlain, kTop, kFinish };
 
   using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
   /// What is bound for a dispatch: weight, its partner, layer, recurrent state.
@@ -85,10 +94,19 @@ private:
   /// Ends commands, behind what is copied when `copied`; the step's number is the last thing that the host sees.
   Status finish(VkCommandBuffer commands, bool copied, End end);
   void barrier(VkCommandBuffer commands, bool copied_before, bool copies_after) const;
+  Status fill_tail(uint64_t first, uint64_t count);
+  Status reserve_logits(uint64_t rows);
+  /// One of the shaders that a dispatch can be, with its workgroups and the tokens of one.
+  struct Form {
+    uint32_t module;
+    uint64_t groups, chunk;
+  };
+  Form form_of(const artifact::GpuDispatch& d, uint64_t tokens) const;
   uint32_t time_row(const artifact::GpuStep& step, uint64_t tokens);
   Status run_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
                   const RunStages& run_stages);
-  void record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens, Recording& made);
+  void record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens, Recording& made,
+                   StepKind kind);
   void copy_rows(VkCommandBuffer commands, const std::vector<uint32_t>& slots, uint64_t tokens, bool to_host) const;
   void copy_logits(VkCommandBuffer commands, uint64_t first, uint64_t count) const;
 
@@ -111,8 +129,9 @@ private:
   Buffer mirror_;                           ///< of the arena, for stages of the CPU
   Buffer logits_;
   std::vector<Range> layers_;
-  std::vector<uint64_t> rope_words_; ///< where each rotation table stands in the step buffer
-  uint64_t serial_word_ = 0;
+  std::vector<uint64_t> rope_words_;              ///< where each rotation table stands in the step buffer
+  uint64_t serial_word_ = 0;                      ///< of the step buffer; behind it what top_logits is asked for
+  uint64_t top_word_ = 0;                         ///< of the results, where its records begin
   uint64_t logits_start_ = 0, logits_stride_ = 0; ///< floats
   std::vector<Part> parts_, single_parts_;        ///< of any number of tokens, of one
   std::vector<Part> far_parts_;                   ///< of one behind many positions
@@ -126,6 +145,9 @@ private:
   VkCommandBuffer tail_ = VK_NULL_HANDLE; ///< copies the logits of batches
   uint64_t submitted_ = 0;                ///< value of the semaphore when all is done, and number of the submission
   GpuCounts counts_;
+  TopAsk ask_;
+  mutable std::vector<float> top_values_;
+  mutable std::vector<uint32_t> top_ids_;
   bool failed_ = false;
   uint32_t overflowed_ = 0;
   bool profile_;

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """What happens when a GPU fails: lost at a submission, at a wait or at the end, without an answer, out of memory, a driver that refuses a
-shader, matrices that it cannot bind. Failures are asked for through CORTIQ_GPU_FAULTS (runtime/vulkan/faults.h) and happen on the software
+shader, matrices that it cannot bind; several devices; memory and files that stay behind. Failures are asked for through CORTIQ_GPU_FAULTS (runtime/vulkan/faults.h) and happen on the software
 device of Mesa, with the validation layer listening. Tokens have to be the recorded ones wherever there are any."""
 import concurrent.futures
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -66,6 +67,11 @@ def check_model(tally, args, folder, environment):
         check_run(tally, args, artifact, spec, faults, ["--fallback", "cpu"], says, environment)
     for faults, says in REFUSED:
         check_run(tally, args, artifact, spec, faults, [], says, environment)
+    check_split(tally, args, artifact, spec, environment)
+    check_kv(tally, args, artifact, environment)
+    quiet = {k: v for k, v in environment.items() if k != "VK_INSTANCE_LAYERS"}
+    check_cycles(tally, args, artifact, quiet)
+    check_kept(tally, args, artifact, spec, folder, quiet)
     # Without a fallback: one sentence.
     _, result = run(args, artifact, spec, "submit=2", [], environment)
     lines = result.stderr.strip().splitlines()
@@ -120,6 +126,75 @@ def check_serve(tally, args, artifact, environment):
     tally.check("served, lost, without a fallback: a sentence",
                 (not failed or any(LOST not in json.dumps(a[2]) for a in failed) or got[-1][0] == 200) and f"{got}")
     tally.check("served, lost, without a fallback: health", (health, lost, code) != (503, True, 0) and f"health {health}, lost {lost}")
+
+
+def check_split(tally, args, artifact, spec, environment):
+    """The software device opened several times stands for several."""
+    for devices, faults in (("0,0", ""), ("0,0,0", ""), ("0,0", "free=1000000"), ("0,0", "pipeline=attention")):
+        label = f"layers on --device {devices} {faults}"
+        count, result = vulkan_test.generate(args, artifact, spec, ["--device", devices], {**environment, "CORTIQ_GPU_FAULTS": faults})
+        vulkan_test.check_tokens(tally, label, spec, count, result)
+        parts = [line for line in result.stderr.splitlines() if line.startswith("GPU ") and " steps " in line]
+        tally.check(f"{label}: is told", len(parts) != devices.count(",") + 1 and result.stderr)
+        heard = [line for line in (result.stdout + result.stderr).splitlines() if "VUID" in line]
+        tally.check(f"{label}: validation layer", heard and heard[0])
+    count, result = vulkan_test.generate(args, artifact, spec, ["--device", "0,0", "--fallback", "cpu"],
+                                         {**environment, "CORTIQ_GPU_FAULTS": "submit=4"})
+    vulkan_test.check_tokens(tally, "one of several is lost", spec, count, result)
+
+
+def check_kv(tally, args, artifact, environment):
+    """The fast artifact's caches on the GPU are f16."""
+    for kind, good in (("f16", True), ("f32", False), ("q8", False)):
+        command = [os.path.join(args.bin, "cortiq-run"), artifact, "--device", "0", "--tokens", "5,6", "-n", "2", "--kv", kind]
+        result = harness.run(command, env={**os.environ, **environment})
+        tally.check(f"--kv {kind}", (result.returncode != (0 if good else 2) or (not good and "--device none" not in result.stderr))
+                    and result.stderr)
+
+
+def check_cycles(tally, args, artifact, environment):
+    """A model that is loaded, used and unloaded again and again takes no more memory than once."""
+    peaks = []
+    for cycles in (10, 100):
+        result = harness.run([os.path.join(args.bin, "cortiq-bench"), *[artifact] * cycles, "--device", "0", "--prefill", "3", "--decode", "1",
+                              "--repeat", "1", "--no-machine", "--json"], env={**os.environ, **environment})
+        if result.returncode:
+            tally.check(f"{cycles} loads", harness.first_line(result))
+            return
+        peaks.append(json.loads(result.stdout)["models"][-1]["peak_mb"])
+    tally.check("100 loads take the memory of 10", peaks[1] > 1.1 * peaks[0] + 8 and f"{peaks[1]} and {peaks[0]} MB")
+
+
+def check_kept(tally, args, artifact, spec, folder, environment):
+    """What drivers made of shaders: whole files only, whatever ends the process; damaged ones are made again."""
+    kept = os.path.join(folder, "kept")
+    environment = {**environment, "XDG_CACHE_HOME": kept}
+
+    def files():
+        place = os.path.join(kept, "cortiq")
+        return [os.path.join(place, name) for name in os.listdir(place)] if os.path.isdir(place) else []
+
+    for seconds in (0.05, 0.2, 0.4, 0.6, 0.9):
+        command = [os.path.join(args.bin, "cortiq-run"), artifact, "--device", "0", "--tokens", "5,6", "-n", "40", "--ignore-eos"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment})
+        try:
+            process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    count, result = vulkan_test.generate(args, artifact, spec, ["--device", "0"], environment)
+    vulkan_test.check_tokens(tally, "after processes that were killed", spec, count, result)
+    whole = [name for name in files() if name.endswith(".bin")]
+    for damage in (b"", b"nothing", None):
+        for name in whole:
+            with open(name, "rb") as f:
+                data = bytearray(f.read())
+            if damage is None and len(data) > 100:
+                data[len(data) // 2] ^= 1
+            with open(name, "wb") as f:
+                f.write(bytes(data) if damage is None else damage)
+        count, result = vulkan_test.generate(args, artifact, spec, ["--device", "0"], environment)
+        vulkan_test.check_tokens(tally, f"kept shaders that are damaged ({damage})", spec, count, result)
 
 
 def main():

@@ -13,6 +13,7 @@
 #include "formats/signing/signer_key.h"
 #include "formats/standard_output.h"
 #include "runtime/cli/describe_options.h"
+#include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cpu/bandwidth.h"
@@ -36,7 +37,6 @@ using cortiq::runtime::cli::memory_size;
 using cortiq::runtime::cli::whole_number;
 
 constexpr uint64_t kMostTokens = uint64_t{1} << 32;
-constexpr uint64_t kMostDevices = 255;
 constexpr uint64_t kMostRuns = 1000000;
 
 int complain(const std::string& sentence, int code) {
@@ -92,8 +92,12 @@ void declare(CLI::App& app, CommandLine& line) {
                  "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
-  app.add_option("--device", line.model.device, "number of the GPU that runs an artifact of --target vulkan")
-      ->check(whole_number(0, kMostDevices));
+  app.add_option("--device", line.model.device,
+                 "numbers of the GPUs, commas between them, that run an artifact of --target vulkan")
+      ->check([](const std::string& word) {
+        return cortiq::runtime::cli::parse_devices(word).empty() ? "'" + word + "' is no number of a GPU"
+                                                                 : std::string();
+      });
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
   app.add_option("--require-key", line.key,
@@ -326,7 +330,8 @@ Status run(CLI::App& app, CommandLine& line) {
   if (line.model.prefill == 0 && line.model.decode == 0)
     return cortiq::invalid("--prefill 0 and --decode 0 leave nothing to measure; see --help");
   if (line.model.no_machine)
-    CORTIQ_RETURN_IF_ERROR(refuse(app, "--no-machine", {"--profile", "--roofline", "--verbose"}));
+    if (line.model.device.empty()) // a GPU's profile is not held against the machine
+      CORTIQ_RETURN_IF_ERROR(refuse(app, "--no-machine", {"--profile", "--roofline", "--verbose"}));
   CORTIQ_ASSIGN_OR_RETURN(line.model.threads, cortiq::bench::parse_threads(line.threads));
   line.model.memory = cortiq::runtime::cli::parse_memory_size(line.memory).value_or(0);
   if (app.count("--fill") != 0)

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <vector>
 
+#include "runtime/cli/device_word.h"
 #include "runtime/session/session.h"
 #include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-bench/machine/machine.h"
@@ -94,8 +95,8 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   if (!options.kv.empty())
     how.kv = runtime::parse_kv_type(options.kv);
   if (!options.device.empty()) {
-    CORTIQ_ASSIGN_OR_RETURN(
-        how.gpu, runtime::load_gpu_model(model->artifact(), {{static_cast<uint32_t>(std::stoul(options.device))}}));
+    CORTIQ_ASSIGN_OR_RETURN(how.gpu,
+                            runtime::load_gpu_model(model->artifact(), {runtime::cli::parse_devices(options.device)}));
   }
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())

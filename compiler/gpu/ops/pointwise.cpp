@@ -129,6 +129,34 @@ Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
   return {};
 }
 
+StatusOr<uint32_t> lowerTopLogits(GpuBuilder& builder, uint32_t logits, uint32_t count) {
+  constexpr uint32_t kLocal = 256, kMostShares = 128, kLeastValues = 256;
+  const GpuPlace place = builder.place(logits);
+  const uint64_t elements = builder.elements(logits);
+  const auto shares = static_cast<uint32_t>(std::min<uint64_t>(kMostShares, ceilDiv(elements, kLeastValues)));
+  artifact::GpuDispatchT d;
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("top_logits", {{kSpecLocal, kLocal},
+                                                                   {kSpecRows, uint32_t(elements)},
+                                                                   {kSpecGroups, shares},
+                                                                   {kSpecTop, count}}));
+  d.groups = shares;
+  d.push.resize(kPushWords);
+  d.push[kPushInput] = place.start;
+  d.push[kPushInputStride] = place.stride;
+  builder.dispatch(std::move(d));
+  return shares;
+}
+
+Status lowerFinish(GpuBuilder& builder) {
+  constexpr uint32_t kLocal = 64;
+  artifact::GpuDispatchT d;
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("finish", {{kSpecLocal, kLocal}}));
+  d.groups = 1;
+  d.push.resize(kPushWords);
+  builder.dispatch(std::move(d));
+  return {};
+}
+
 const GpuOpRow kGpuGlu{artifact::Op::GluOp, take, lowerGlu, noLanes, true, EightBits::kBehind};
 const GpuOpRow kGpuAdd{artifact::Op::AddOp, take, lowerAdd, noLanes, false};
 const GpuOpRow kGpuGate{artifact::Op::GateOp, take, lowerGate, noLanes, true, EightBits::kBehind};

@@ -1,0 +1,46 @@
+// Shaders on cooperative matrices leave the compiler as modules of the extension that all vendors share.
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "codegen/spirv/cooperative.h"
+#include "codegen/spirv/specialise.h"
+#include "formats/artifact/shader_abi.h"
+
+namespace cortiq::codegen {
+namespace {
+
+std::map<uint32_t, uint32_t> opcodes(const std::vector<uint32_t>& words) {
+  std::map<uint32_t, uint32_t> counts;
+  for (size_t at = 5; at < words.size() && words[at] >> 16 != 0; at += words[at] >> 16)
+    ++counts[words[at] & 0xffff];
+  return counts;
+}
+
+TEST(Cooperative, ModulesAreOfTheSharedExtension) {
+  for (const char* codec : {"q4_0", "q8_0", "q4_k", "iq2_xxs"}) {
+    const auto made = specialise_shader(
+        std::string("matmul_cm_i8_") + codec,
+        std::vector<SpecValue>{{formats::kSpecLocal, 256}, {formats::kSpecRows, 512}, {formats::kSpecCols, 1024}});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    auto counts = opcodes(*made);
+    EXPECT_EQ(counts[4456], 3u) << "types of matrices: two factors and a sum";
+    EXPECT_GT(counts[4457], 0u) << "loads";
+    EXPECT_GT(counts[4458], 0u) << "stores";
+    EXPECT_GT(counts[4459], 0u) << "products";
+    for (uint32_t op = 5358; op <= 5362; ++op)
+      EXPECT_EQ(counts[op], 0u) << "of the vendor's extension";
+  }
+}
+
+TEST(Cooperative, OtherModulesStayAsTheyAre) {
+  const auto made = specialise_shader("finish", std::vector<SpecValue>{{formats::kSpecLocal, 64}});
+  ASSERT_TRUE(made.ok());
+  const auto again = to_khr_cooperative(*made);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, *made);
+}
+
+} // namespace
+} // namespace cortiq::codegen
