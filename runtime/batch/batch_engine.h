@@ -4,6 +4,7 @@
 // a sequence computes is bit for bit what a session of its own computes.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,11 +50,16 @@ public:
     Sequence sequence = 0;
     std::span<const uint32_t> tokens; ///< at least one
     bool logits = true;               ///< of the last of them
+    /// Where the largest logits may do: asked with them, in place of the row, in the step. What it leaves open is
+    /// answered with the row.
+    std::optional<TopAsk> top = std::nullopt;
+    std::function<std::optional<uint32_t>(const TopLogits&)> choose = nullptr;
   };
   /// What came of a part. A failure is this sequence's alone: it is to be closed.
   struct Result {
     Status status;
-    std::span<const float> logits; ///< until the next step
+    std::span<const float> logits;                 ///< until the next step; empty when chosen
+    std::optional<uint32_t> chosen = std::nullopt; ///< by the part's own choice
   };
 
   static StatusOr<std::unique_ptr<BatchEngine>> create(std::shared_ptr<const Model> model,

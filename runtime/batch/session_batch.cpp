@@ -71,14 +71,20 @@ public:
     for (const Part& part : parts) {
       Held& held = held_[part.sequence];
       Result& result = results_.emplace_back();
-      const StatusOr<std::span<const float>> logits = held.session->forward(part.tokens, false);
+      held.session->want_top(part.logits && part.choose ? part.top : std::nullopt);
+      StatusOr<std::span<const float>> logits = held.session->forward(part.tokens, false);
+      if (const TopLogits* top = logits.ok() ? held.session->top() : nullptr) {
+        result.chosen = part.choose(*top);
+        if (!result.chosen)
+          logits = held.session->whole_row();
+      }
       result.status = logits.status();
       if (!logits.ok()) {
         hold(held, {});
         continue;
       }
       held.tokens.insert(held.tokens.end(), part.tokens.begin(), part.tokens.end());
-      if (part.logits)
+      if (part.logits && !result.chosen)
         result.logits = *logits;
     }
     return std::span<const Result>(results_);

@@ -5,11 +5,10 @@
 #include <map>
 #include <set>
 
-#include "formats/artifact/shader_abi.h"
-
 namespace cortiq::runtime::vulkan {
 namespace {
 
+constexpr uint64_t kUnitBytes = 16; // of stacks
 using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
 
 /// Bytes of weights that each step is the first to read.
@@ -18,7 +17,7 @@ std::vector<uint64_t> step_bytes(const LoadedArtifact& artifact, const artifact:
   std::map<uint32_t, uint64_t> stacked; // bytes of all that a first matrix stands for
   for (uint32_t i = 0; program.stacks() && i < program.stacks()->size(); ++i) {
     const artifact::GpuStack& stack = *program.stacks()->Get(i);
-    stacked[stack.weights()->Get(0)] = stack.weights()->size() * uint64_t{stack.units()} * formats::kShaderUnitBytes;
+    stacked[stack.weights()->Get(0)] = stack.weights()->size() * uint64_t{stack.units()} * kUnitBytes;
   }
   std::vector<uint64_t> out(steps.size());
   std::set<uint32_t> seen;

@@ -1,6 +1,7 @@
 // The interface that all shaders share, as formats/artifact/shader_abi.h states it. Buffers are read in words or in 16
 // bytes at a time; both views are of the same memory.
 
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 

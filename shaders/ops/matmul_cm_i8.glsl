@@ -45,7 +45,7 @@ float code_scales[2][kStep];
 bool has_weights() { return local_index() < kTileRows; }
 
 void fetch(uint set, uint first) {
-  for (uint i = 0; i < kStep; ++i) {
+  [[unroll]] for (uint i = 0; i < kStep; ++i) {
     uint g = min(first + i, kGroups - 1);
     if (has_weights()) {
       uint row = min(group_index() * kTileRows + local_index(), kRows - 1);
@@ -53,9 +53,9 @@ void fetch(uint set, uint first) {
       vec2 s[kScales];
       group_levels(push[PUSH_WEIGHT], row, g, q);
       group_scales(push[PUSH_WEIGHT], row, g, s);
-      for (uint k = 0; k < 8; ++k)
+      [[unroll]] for (uint k = 0; k < 8; ++k)
         levels[set][i][k] = q[k];
-      for (uint k = 0; k < kScales; ++k)
+      [[unroll]] for (uint k = 0; k < kScales; ++k)
         scales[set][i][k] = first + i < kGroups ? s[k] : vec2(0.0);
     } else {
       uint at = local_index() - kTileRows;
@@ -82,9 +82,9 @@ uint two_inputs(uint word, uint i, float scale) {
 
 void leave(uint set) {
   const uint each = 8 / kScales;
-  for (uint i = 0; i < kStep; ++i) {
+  [[unroll]] for (uint i = 0; i < kStep; ++i) {
     if (has_weights()) {
-      for (uint k = 0; k < 4; ++k) {
+      [[unroll]] for (uint k = 0; k < 4; ++k) {
         vec2 first = scales[set][i][2 * k / each], second = scales[set][i][(2 * k + 1) / each];
         uint even = levels[set][i][2 * k], odd = levels[set][i][2 * k + 1];
         tile_w[local_index() * kStride + 4 * i + k] = uvec4(two_weights(even, 0, first), two_weights(even, 2, first),
@@ -101,8 +101,13 @@ void leave(uint set) {
   }
 }
 
-PRODUCT sums[8];
+// Matrices in variables of their own: drivers keep arrays of them in memory.
+PRODUCT sum00, sum01, sum02, sum03, sum10, sum11, sum12, sum13;
 uint own_row, own_token;
+
+#define LOAD_W(w, a) coopMatLoadNV(w, tile_w, (own_row + 16 * a) * kStride + 2 * k, kStride, false)
+#define LOAD_X(x, b) coopMatLoadNV(x, tile_x, (own_token + 8 * b) * kStride + 2 * k, kStride, true)
+#define ADD(sum, w, x) sum = coopMatMulAddNV(w, x, sum)
 
 // The products of the step that `set` holds, while the one after the next is asked for.
 void take(uint set, uint first) {
@@ -111,16 +116,45 @@ void take(uint set, uint first) {
   barrier();
   if (first + 2 * kStep < kGroups)
     fetch(set, first + 2 * kStep);
-  for (uint k = 0; k < 2 * kStep; ++k) {
-    FACTOR_W w[2];
-    FACTOR_X x[4];
-    for (uint a = 0; a < 2; ++a)
-      coopMatLoadNV(w[a], tile_w, (own_row + 16 * a) * kStride + 2 * k, kStride, false);
-    for (uint b = 0; b < 4; ++b)
-      coopMatLoadNV(x[b], tile_x, (own_token + 8 * b) * kStride + 2 * k, kStride, true);
-    for (uint a = 0; a < 2; ++a)
-      for (uint b = 0; b < 4; ++b)
-        sums[4 * a + b] = coopMatMulAddNV(w[a], x[b], sums[4 * a + b]);
+  [[unroll]] for (uint k = 0; k < 2 * kStep; ++k) {
+    FACTOR_W w0, w1;
+    FACTOR_X x0, x1, x2, x3;
+    LOAD_W(w0, 0);
+    LOAD_W(w1, 1);
+    LOAD_X(x0, 0);
+    LOAD_X(x1, 1);
+    LOAD_X(x2, 2);
+    LOAD_X(x3, 3);
+    ADD(sum00, w0, x0);
+    ADD(sum10, w1, x0);
+    ADD(sum01, w0, x1);
+    ADD(sum11, w1, x1);
+    ADD(sum02, w0, x2);
+    ADD(sum12, w1, x2);
+    ADD(sum03, w0, x3);
+    ADD(sum13, w1, x3);
+  }
+}
+
+// One product to its rows and tokens, by way of shared memory.
+void put(PRODUCT sum, uint a, uint b) {
+  const float factor = kScale / (kWeightFactor * kInputFactor);
+  uint stage = gl_SubgroupID * 128;
+  barrier();
+  coopMatStoreNV(sum, staged, stage, 16, true);
+  barrier();
+  for (uint e = gl_SubgroupInvocationID; e < 128; e += gl_SubgroupSize) {
+    uint row = group_index() * kTileRows + own_row + 16 * a + e % 16;
+    uint t = gl_WorkGroupID.z * kTileTokens + own_token + 8 * b + e / 16;
+    if (row >= kRows || t >= token_count())
+      continue;
+    uint token = first_token() + t;
+    float y = staged[stage + e] * factor;
+    if (kBias != 0)
+      y += v32[push[PUSH_VECTOR] + row];
+    if (kResidual != 0)
+      y += a32[aux_row(token) + place_of(row, kOutOrder)];
+    a32[out_row(token) + place_of(row, kOutOrder)] = y;
   }
 }
 
@@ -132,8 +166,7 @@ void main() {
     return;
   own_row = gl_SubgroupID / 2 * 32;
   own_token = gl_SubgroupID % 2 * 32;
-  for (uint i = 0; i < 8; ++i)
-    sums[i] = PRODUCT(0.0);
+  sum00 = sum01 = sum02 = sum03 = sum10 = sum11 = sum12 = sum13 = PRODUCT(0.0);
   fetch(0, 0);
   if (kStep < kGroups)
     fetch(1, kStep);
@@ -142,24 +175,12 @@ void main() {
     if (first + kStep < kGroups)
       take(1, first + kStep);
   }
-  const float factor = kScale / (kWeightFactor * kInputFactor);
-  uint stage = gl_SubgroupID * 128;
-  for (uint i = 0; i < 8; ++i) {
-    barrier();
-    coopMatStoreNV(sums[i], staged, stage, 16, true);
-    barrier();
-    for (uint e = gl_SubgroupInvocationID; e < 128; e += gl_SubgroupSize) {
-      uint row = group_index() * kTileRows + own_row + i / 4 * 16 + e % 16;
-      uint t = gl_WorkGroupID.z * kTileTokens + own_token + i % 4 * 8 + e / 16;
-      if (row >= kRows || t >= token_count())
-        continue;
-      uint token = first_token() + t;
-      float y = staged[stage + e] * factor;
-      if (kBias != 0)
-        y += v32[push[PUSH_VECTOR] + row];
-      if (kResidual != 0)
-        y += a32[aux_row(token) + place_of(row, kOutOrder)];
-      a32[out_row(token) + place_of(row, kOutOrder)] = y;
-    }
-  }
+  put(sum00, 0, 0);
+  put(sum01, 0, 1);
+  put(sum02, 0, 2);
+  put(sum03, 0, 3);
+  put(sum10, 1, 0);
+  put(sum11, 1, 1);
+  put(sum12, 1, 2);
+  put(sum13, 1, 3);
 }

@@ -194,6 +194,10 @@ void BatchLoop::add_part(Running& member, uint64_t tokens) {
   members_.push_back(&member);
   parts_.push_back(
       {*member.sequence, std::span(member.text).subspan(position, tokens), position + tokens == member.text.size()});
+  if (!member.request().constraint && !member.request().logprobs && member.sampler.takes_top()) {
+    parts_.back().top = member.sampler.ask_top();
+    parts_.back().choose = [&member](const runtime::TopLogits& top) { return member.sampler.sample_top(top); };
+  }
   member.round = rounds_;
 }
 
@@ -211,7 +215,7 @@ void BatchLoop::step() {
       end(member, Outcome::kFailed, status.message());
     } else if (parts_[i].logits) {
       const std::span<const float> logits = (*results)[i].logits;
-      choices_.push_back({&member, logits, std::nullopt, {}});
+      choices_.push_back({&member, logits, (*results)[i].chosen, std::nullopt, {}});
       if (member.text.size() == member.request().prompt.size())
         fork(member, logits);
     }
@@ -234,7 +238,7 @@ void BatchLoop::fork(const Running& leader, std::span<const float> logits) {
     member->sequence = *forked;
     member->begun = true;
     member->finish.kept_tokens = leader.text.size();
-    choices_.push_back({member.get(), logits, std::nullopt, {}});
+    choices_.push_back({member.get(), logits, std::nullopt, std::nullopt, {}});
   }
 }
 
@@ -242,7 +246,7 @@ void BatchLoop::choose_tokens() {
   crew_.run(choices_.size(), [&](size_t i) {
     Choice& choice = choices_[i];
     try {
-      choice.status = choose_token(*choice.member, choice.logits, choice.outcome);
+      choice.status = choose_token(choice, choice.outcome);
     } catch (const std::bad_alloc&) {
       choice.status = io_error("there is not enough memory for this request");
     }
@@ -255,7 +259,9 @@ void BatchLoop::choose_tokens() {
 }
 
 /// Touches nothing but the member, so that several can be at it at once.
-Status BatchLoop::choose_token(Running& member, std::span<const float> logits, std::optional<Outcome>& outcome) const {
+Status BatchLoop::choose_token(const Choice& choice, std::optional<Outcome>& outcome) const {
+  Running& member = *choice.member;
+  const std::span<const float> logits = choice.logits;
   const Request& request = member.request();
   if (request.max_tokens == 0) {
     outcome = Outcome::kLength;
@@ -267,7 +273,10 @@ Status BatchLoop::choose_token(Running& member, std::span<const float> logits, s
     request.constraint->mask(member.masked);
     allowed = member.masked;
   }
-  CORTIQ_ASSIGN_OR_RETURN(const uint32_t id, member.sampler.sample(allowed));
+  uint32_t id = choice.chosen.value_or(0);
+  if (!choice.chosen) {
+    CORTIQ_ASSIGN_OR_RETURN(id, member.sampler.sample(allowed));
+  }
   if (!request.ignore_end && is_end(id)) {
     outcome = Outcome::kStop;
     return {};

@@ -71,8 +71,15 @@ private:
   void add_part(Running& member, uint64_t tokens);
   void step();
   void fork(const Running& leader, std::span<const float> logits);
+  struct Choice {
+    Running* member;
+    std::span<const float> logits;
+    std::optional<uint32_t> chosen; ///< in the step, from the largest logits
+    std::optional<Outcome> outcome; ///< it was the last one
+    Status status;
+  };
   void choose_tokens();
-  Status choose_token(Running& member, std::span<const float> logits, std::optional<Outcome>& outcome) const;
+  Status choose_token(const Choice& choice, std::optional<Outcome>& outcome) const;
   void end(Running& member, Outcome outcome, std::string message = "");
   void collect(std::vector<Ended>& ended);
   bool is_end(uint32_t id) const;
@@ -91,12 +98,6 @@ private:
   std::vector<runtime::BatchEngine::Part> parts_;
   uint64_t reserved_ = 0; ///< pages that the parts take
   /// A token that is to be chosen.
-  struct Choice {
-    Running* member;
-    std::span<const float> logits;
-    std::optional<Outcome> outcome; ///< it was the last one
-    Status status;
-  };
   std::vector<Choice> choices_;
 };
 
