@@ -42,8 +42,7 @@ public:
       CORTIQ_RETURN_IF_ERROR(this->step(*step));
     if (program_.top_groups() > kMostShares || program_.top_count() > kMostShares)
       return invalid("its program for the GPU leaves too many of the largest logits");
-    for (const auto* steps :
-         {program_.picks(), program_.single(), program_.far(), program_.top(), program_.finish()})
+    for (const auto* steps : {program_.picks(), program_.single(), program_.far(), program_.top(), program_.finish()})
       for (uint32_t s = 0; steps && s < steps->size(); ++s)
         CORTIQ_RETURN_IF_ERROR(this->step(*steps->Get(s)));
     return {};

@@ -70,10 +70,9 @@ public:
       if (!on_cpu(s))
         for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
           use(*dispatch);
-    for (const auto* rows :
-         {single_fits_ ? program_.single() : nullptr, single_fits_ ? program_.far() : nullptr,
-          picks_fit_ ? program_.picks() : nullptr, range_.end == steps.size() ? program_.top() : nullptr,
-          program_.finish()})
+    for (const auto* rows : {single_fits_ ? program_.single() : nullptr, single_fits_ ? program_.far() : nullptr,
+                             picks_fit_ ? program_.picks() : nullptr,
+                             range_.end == steps.size() ? program_.top() : nullptr, program_.finish()})
       for (uint32_t s = 0; rows && s < rows->size(); ++s)
         if (const auto* dispatches = rows->Get(s)->dispatches())
           for (const artifact::GpuDispatch* dispatch : *dispatches)

@@ -53,7 +53,7 @@ Row make_row(std::mt19937& random, uint32_t count, float spread, uint32_t limit,
 TEST(SampleTop, ChoosesWhatTheRowGives) {
   std::mt19937 random(7);
   uint32_t certain = 0, asked = 0;
-  for (uint32_t round = 0; round < 600; ++round) {
+  for (uint32_t round = 0; round < 180; ++round) {
     SamplingOptions options;
     const uint32_t kind = round % 6;
     options.temperature = kind == 0 ? 0 : kind == 1 ? 1.0f : 0.7f;
