@@ -11,6 +11,8 @@
 //   range=B, matrix=B   bytes that can be bound, in general and of weights
 //   shared=B, invocations=N   shared memory and size of a workgroup
 //   features=none       no optional feature
+//   robust=0            no checks of bounds of buffers, to measure what they cost
+//   wide=1              products of many tokens on cooperative matrices where there are any, to measure them
 //   free=B              bytes of memory that are free, of every device
 
 #include <atomic>

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "formats/artifact/shader_abi.h"
+#include "runtime/vulkan/faults.h"
 #include "runtime/vulkan/slot_forms.h"
 
 namespace cortiq::runtime::vulkan {
@@ -249,7 +250,8 @@ void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool c
 /// What a dispatch is for so many tokens.
 VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint64_t tokens) const {
   // What is made for several tokens may be refused: one token after the other then.
-  if (tokens >= kWideFrom && d.wide_module() != kNoIndex && (device_->offers() & kNeedsCooperative) &&
+  static const bool wide = Faults::get().number("wide") == 1; // so far tiles are quicker
+  if (wide && tokens >= kWideFrom && d.wide_module() != kNoIndex && (device_->offers() & kNeedsCooperative) &&
       model_->pipeline(d.wide_module()))
     return {d.wide_module(), d.wide_groups(), d.wide_chunk()};
   if (tokens > 1 && d.many_module() != kNoIndex && model_->pipeline(d.many_module()))
