@@ -43,6 +43,11 @@ StatusOr<std::unique_ptr<VulkanSession>> VulkanSession::make(std::shared_ptr<con
   std::unique_ptr<VulkanSession> out(new VulkanSession(std::move(model), profile));
   CORTIQ_RETURN_IF_ERROR(out->reserve(positions));
   CORTIQ_RETURN_IF_ERROR(out->reserve_states());
+  if (const StepRange& range = out->model_->range(); !range.imports.empty() || !range.exports.empty()) {
+    // Before the first step: its neighbour may be there first.
+    CORTIQ_ASSIGN_OR_RETURN(
+        out->mirror_, Buffer::make(out->device_, out->arena_.bytes(), Place::kRead, "copies for the next device"));
+  }
   CORTIQ_RETURN_IF_ERROR(out->make_sets());
   out->plan();
   return out;
