@@ -450,7 +450,7 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     mark(UINT32_MAX);
     copied = true;
   }
-  if (heads != 0 && key.want == Want::kIds)
+  if (heads != 0 && key.want == Want::kIds && range.end == program_.steps()->size())
     for (const artifact::GpuStep* s : *program_.picks())
       step(*s);
   if (key.want == Want::kTop)

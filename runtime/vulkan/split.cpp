@@ -46,16 +46,23 @@ std::vector<bool> cuts(const Steps& steps) {
   return out;
 }
 
-/// Slots that a step in front of `cut` writes and one behind it reads.
+/// Slots that a step in front of `cut` writes and one behind it reads before they are written again. Only those: what
+/// is written again may share its memory with them.
 std::vector<uint32_t> carried(const Steps& steps, uint32_t cut) {
-  std::set<uint32_t> written, out;
-  for (uint32_t s = 0; s < steps.size(); ++s)
-    for (const auto* slots : {s < cut ? steps[s]->writes() : steps[s]->reads()})
-      for (uint32_t i = 0; slots && i < slots->size(); ++i)
-        if (s < cut)
-          written.insert(slots->Get(i));
-        else if (written.contains(slots->Get(i)))
-          out.insert(slots->Get(i));
+  std::set<uint32_t> written, anew, out;
+  const auto each = [](const auto* slots, auto use) {
+    for (uint32_t i = 0; slots && i < slots->size(); ++i)
+      use(slots->Get(i));
+  };
+  for (uint32_t s = 0; s < cut; ++s)
+    each(steps[s]->writes(), [&](uint32_t slot) { written.insert(slot); });
+  for (uint32_t s = cut; s < steps.size(); ++s) {
+    each(steps[s]->reads(), [&](uint32_t slot) {
+      if (written.contains(slot) && !anew.contains(slot))
+        out.insert(slot);
+    });
+    each(steps[s]->writes(), [&](uint32_t slot) { anew.insert(slot); });
+  }
   return {out.begin(), out.end()};
 }
 
@@ -69,7 +76,8 @@ public:
     for (size_t p = 0; p < parts_.size(); ++p) {
       const bool last = p + 1 == parts_.size();
       CORTIQ_RETURN_IF_ERROR(
-          parts_[p]->step(context, count, head_first, last ? head_count : 0, last ? want : Want::kIds, run_stages));
+          // Steps of the head begin in the last layer, wherever that is; ids are chosen at the end of the program only.
+          parts_[p]->step(context, count, head_first, head_count, last ? want : Want::kIds, run_stages));
       if (!last)
         parts_[p]->carry_to(*parts_[p + 1], count);
     }
