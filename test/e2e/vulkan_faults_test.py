@@ -26,7 +26,7 @@ GOES_ON = [
     ("allocate=1", "the CPU runs the model"),
     ("allocate=2", "the CPU runs the model"),
     ("allocate=5", "the CPU "),
-    ("allocate=7", "the CPU went on"),
+    ("allocate=7,pipeline=top_logits", "the CPU went on"),  # in the middle: room for a whole row of logits
     ("teardown=1", "in between: 0"),
 ]
 # Alone, without --fallback: what is refused runs elsewhere.
