@@ -100,8 +100,7 @@ Status verify_artifact_signature(const ArtifactSignature& signature, const Hash2
   if (sodium_init() < 0)
     return internal_error("the cryptographic library cannot start");
   if (required_key && *required_key != signature.key)
-    return invalid("it is signed by " + signer_key_hex(signature.key) + ", required is " +
-                   signer_key_hex(*required_key));
+    return other_signer(signature.key, *required_key);
   if (root != signature.root)
     return invalid("its signature is of another file: it was changed or compiled again after signing");
   const std::vector<uint8_t> message = signed_message(root);

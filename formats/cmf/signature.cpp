@@ -78,8 +78,7 @@ Status verify_cmf_signature(const CmfSignature& signature, std::span<const uint8
   if (sodium_init() < 0)
     return internal_error("the cryptographic library cannot start");
   if (required_key && *required_key != signature.key)
-    return invalid("it is signed by " + signer_key_hex(signature.key) + ", required is " +
-                   signer_key_hex(*required_key));
+    return other_signer(signature.key, *required_key);
   std::array<uint8_t, crypto_hash_sha256_BYTES> digest;
   crypto_hash_sha256(digest.data(), bytes.data(), bytes.size());
   if (digest != signature.sha256)

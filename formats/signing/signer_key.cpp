@@ -102,6 +102,16 @@ StatusOr<SignerKey> read_public_key(const std::string& word, const std::string& 
   return parse_signer_key(*text, what);
 }
 
+Status other_signer(const SignerKey& signer, const SignerKey& required) {
+  SignerKey of_seed;
+  std::array<uint8_t, crypto_sign_SECRETKEYBYTES> secret;
+  crypto_sign_seed_keypair(of_seed.data(), secret.data(), required.data());
+  sodium_memzero(secret.data(), secret.size());
+  if (of_seed == signer)
+    return invalid("what is required is the signer's secret key; give the public one, the file that ends in .pub");
+  return invalid("it is signed by " + signer_key_hex(signer) + ", required is another key");
+}
+
 StatusOr<SignerKey> read_key_file(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & (S_IRWXG | S_IRWXO)) != 0)

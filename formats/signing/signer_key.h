@@ -29,6 +29,10 @@ std::string signer_key_hex(const SignerKey& key);
 /// names the option in the message.
 StatusOr<SignerKey> read_public_key(const std::string& word, const std::string& what);
 
+/// Why a file that `signer` signed does not do where `required` is asked for. The digits of `required` are no part of
+/// it: whoever gave a secret key by mistake would find it in every log.
+Status other_signer(const SignerKey& signer, const SignerKey& required);
+
 /// The seed of a key file: 64 digits with white space around them. A file that others than its owner can read is
 /// refused: its key may be known to them. The content is never part of a message.
 StatusOr<SignerKey> read_key_file(const std::string& path);

@@ -15,6 +15,7 @@
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
+#include "runtime/cli/word.h"
 
 namespace cortiq::runtime::cli {
 namespace {
@@ -114,10 +115,12 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--save-session", o.save_session,
                  "write what the session holds at the end, to go on from it in another run; with -n 0: a prompt cache")
       ->type_name("FILE")
+      ->check(some_word)
       ->group(sessions);
   app.add_option("--load-session", o.load_session,
                  "go on from a saved session; with a prompt: re-use what it begins with of the saved tokens")
       ->type_name("FILE")
+      ->check(some_word)
       ->group(sessions);
 
   const std::string output = "Output";
@@ -180,6 +183,7 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
                  "refuse an artifact or a model that is not signed with this ed25519 key: 64 digits, or the file that "
                  "holds them")
       ->type_name("KEY")
+      ->check(some_word)
       ->group(machine);
   app.add_flag("--doctor", o.doctor, "say what this machine offers and whether FILE fits it")->group(machine);
 

@@ -127,7 +127,7 @@ Status MappedArtifact::check_machine() const {
   if (header_.machine == kThisMachine)
     return {};
   return unsupported("its code is for " + machine_name(header_.machine) + ", this machine is " +
-                     machine_name(kThisMachine));
+                     machine_name(kThisMachine) + "; compile the model for this machine");
 }
 
 /// Puts a sealed copy of the image over its mapping; `memory` receives the copy.

@@ -238,7 +238,7 @@ def check_embeddings(tally, server):
     usage = ask([[5, 6], [7]])[2]["usage"]
     says(tally, "ids are taken, and counted", usage, {"prompt_tokens": 3, "total_tokens": 3})
     for label, body in (("no input", {}), ("too many dimensions", {"input": "a", "dimensions": 10**6}), ("an unknown pooling", {"input": "a", "pooling": "max"}),
-                        ("an unknown format", {"input": "a", "encoding_format": "hex"}), ("a number", {"input": 3}), ("too long a text", {"input": "word " * 20000})):
+                        ("an unknown format", {"input": "a", "encoding_format": "hex"}), ("a number", {"input": 3}), ("nothing", {"input": []}), ("too long a text", {"input": "word " * 20000})):
         refused(tally, f"embeddings: {label} is refused", server.call("POST", "/v1/embeddings", body), 400)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         says(tally, "8 at once get the same", list(pool.map(lambda _: ask(texts[1])[2]["data"][0]["embedding"], range(8))), [vectors[1]] * 8)

@@ -129,6 +129,8 @@ def check_shapes(tally, server):
     messages = [{"role": "developer", "content": "be brief"}, {"role": "user", "content": "go"}, {"role": "assistant", "content": None, "tool_calls": calls},
                 {"role": "tool", "tool_call_id": "1", "content": "done"}]
     says(tally, "calls and their results are taken", server.call("POST", "/v1/chat/completions", {"messages": messages, "max_tokens": 1})[0], 200)
+    refused(tally, "an unknown role is refused", server.call("POST", "/v1/chat/completions", {"messages": [{"role": "usr", "content": "x"}], "max_tokens": 2}), 400,
+            "messages[0].role")
     refused(tally, "images are refused", server.chat([{"type": "image_url", "image_url": {"url": "x"}}]), 400, "messages[0]", "text only")
     refused(tally, "messages [] is refused", server.call("POST", "/v1/chat/completions", {"messages": []}), 400, "messages")
     refused(tally, "a missing content is refused", server.call("POST", "/v1/chat/completions", {"messages": [{"role": "user"}]}), 400, "content")

@@ -16,6 +16,7 @@
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
+#include "runtime/cli/word.h"
 #include "runtime/cpu/bandwidth.h"
 #include "runtime/evaluate/perplexity.h"
 #include "tools/cortiq-bench/barrier_bench.h"
@@ -102,7 +103,8 @@ void declare(CLI::App& app, CommandLine& line) {
       ->check(whole_number(0));
   app.add_option("--require-key", line.key,
                  "refuse artifacts that are not signed with this ed25519 key: 64 digits, or the file that holds them")
-      ->type_name("KEY");
+      ->type_name("KEY")
+      ->check(cortiq::runtime::cli::some_word);
   app.add_flag("--no-machine", line.model.no_machine, "do not measure how fast the machine reads beside a model");
   app.add_flag("--json", line.model.json, "print one JSON object");
   app.add_flag("--verbose", line.model.verbose, "print one line a kernel on stderr");

@@ -225,6 +225,8 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   CORTIQ_RETURN_IF_ERROR(read_number(threads, kMaxThreads, o.threads));
   CORTIQ_RETURN_IF_ERROR(read_number(path_memory, kMaxPathMemory, o.path_memory));
   CORTIQ_RETURN_IF_ERROR(read_emit(emit, o.emit));
+  if (require_key.getNumOccurrences() != 0 && o.require_key.empty())
+    return invalid("--require-key takes a key, not an empty word; leave the option out to go without");
   if (sign.getNumOccurrences() != 0) {
     CORTIQ_ASSIGN_OR_RETURN(o.sign, formats::read_key_file(sign));
     // Now, not when the artifact is written.

@@ -15,7 +15,8 @@ Status check_signatures(const compiler::LoadedModel& model, const std::string& p
   if (model.cmf)
     return formats::check_cmf_signatures(*model.cmf, required).status();
   if (required)
-    return unsupported(formats::quote(path) + ": GGUF files carry no signature, --require-key cannot be met");
+    return unsupported(formats::quote(path) +
+                       ": GGUF files carry no signature; compile it with --sign and require the key of the artifact");
   return {};
 }
 

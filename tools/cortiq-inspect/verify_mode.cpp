@@ -24,7 +24,8 @@ Status verify(const formats::CmfFile& file, const std::optional<SignerKey>& requ
 
 Status verify(const formats::GgufFile& file, const std::optional<SignerKey>& required, std::string& found) {
   if (required)
-    return unsupported(quote(file.path()) + ": GGUF files carry no signature, --require-key cannot be met");
+    return unsupported(quote(file.path()) +
+                       ": GGUF files carry no signature; compile it with --sign and require the key of the artifact");
   // Opening has already checked all that there is.
   found = "sound; GGUF files carry no hashes";
   return {};

@@ -1,15 +1,17 @@
 #include "tools/cortiq-serve/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
+#include "formats/mapped_file.h"
 #include "formats/quote.h"
 #include "runtime/cli/describe_options.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/whole_number.h"
+#include "runtime/cli/word.h"
 #include "tools/cortiq-serve/http/health_check.h"
 
 namespace cortiq::serve {
@@ -20,6 +22,7 @@ using runtime::cli::whole_number;
 
 constexpr const char* kProgram = "cortiq-serve";
 constexpr uint64_t kMostSeconds = 86400;
+constexpr size_t kLongestKey = 1024;
 
 ParseOutcome refuse(const std::string& sentence) {
   std::fprintf(stderr, "%s: %s\n", kProgram, sentence.c_str());
@@ -48,6 +51,7 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
   app.add_option("--api-key-file", raw.key_file,
                  "file with the key that clients have to send; or the key in the environment as CORTIQ_API_KEY")
       ->type_name("FILE")
+      ->check(runtime::cli::some_word)
       ->group(net);
   app.add_option("--max-body", raw.max_body, "largest request")
       ->capture_default_str()
@@ -133,18 +137,21 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
   app.add_option("--require-key", raw.signer,
                  "refuse an artifact that is not signed with this ed25519 key: 64 digits, or the file that holds them")
       ->type_name("KEY")
+      ->check(runtime::cli::some_word)
       ->group(trust);
 }
 
 /// The key of a file's first line.
 StatusOr<std::string> read_key(const std::string& path) {
-  std::ifstream file(path);
-  std::string key;
-  const bool read = file && std::getline(file, key);
+  CORTIQ_ASSIGN_OR_RETURN(const formats::MappedFile file, formats::MappedFile::open(path)); // no device, no pipe
+  std::string key(file.bytes().begin(),
+                  file.bytes().begin() + static_cast<std::ptrdiff_t>(std::min(file.bytes().size(), kLongestKey + 2)));
+  key.erase(std::min(key.size(), key.find('\n')));
   if (key.ends_with('\r')) // of an editor that ends lines so; no header can carry it
     key.pop_back();
-  if (!read || key.empty())
-    return io_error("the key file " + formats::quote(path) + " cannot be read or begins with an empty line");
+  if (key.empty() || key.size() > kLongestKey)
+    return invalid("the key file " + formats::quote(path) + " has to begin with a line of 1 to " +
+                   std::to_string(kLongestKey) + " bytes, the key");
   return key;
 }
 
@@ -182,6 +189,8 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
       return refuse(key.status().message());
     out.http.api_key = *std::move(key);
   }
+  if (const std::string why_not = runtime::cli::some_word(raw.sandbox); !why_not.empty())
+    return refuse("--sandbox: " + why_not); // its word may be left out, so that the parser takes an empty one
   out.sandbox = parse_sandbox_mode(raw.sandbox);
   if (!raw.signer.empty()) {
     const auto key = formats::read_public_key(raw.signer, "--require-key");

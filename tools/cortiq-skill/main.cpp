@@ -13,6 +13,7 @@
 #include "formats/file_guard.h"
 #include "formats/standard_output.h"
 #include "runtime/cli/describe_options.h"
+#include "runtime/cli/word.h"
 #include "tools/cortiq-skill/commands.h"
 
 namespace {
@@ -95,7 +96,8 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
                    "owner only; the "
                    "public key, which --require-key takes, is printed")
       ->required()
-      ->type_name("KEYFILE");
+      ->type_name("KEYFILE")
+      ->check(cortiq::runtime::cli::some_word);
 
   CLI::App* verify = command("verify", "check every hash of a file, and its signature",
                              [&, optional] { return cortiq::skill::verify(w.file, optional(w.key)); });
@@ -103,7 +105,8 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
   verify
       ->add_option("--key", w.key,
                    "refuse what is not signed with this ed25519 key: 64 digits, or the file that holds them")
-      ->type_name("KEY");
+      ->type_name("KEY")
+      ->check(cortiq::runtime::cli::some_word);
   app.require_subcommand(1);
 }
 

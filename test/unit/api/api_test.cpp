@@ -118,7 +118,7 @@ TEST_F(ApiTest, ASignersKeyCanBeRequired) {
   formats::SignerKey seed{};
   const std::string path = folder_.file("m.cqa");
   cortiq_load_options options = CORTIQ_LOAD_OPTIONS;
-  const std::string nobody(64, '0');
+  const std::string nobody(64, '1');
   options.require_key = nobody.c_str();
   cortiq_model* model = nullptr;
   EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_INVALID);
@@ -126,7 +126,7 @@ TEST_F(ApiTest, ASignersKeyCanBeRequired) {
   const auto signature = runtime::sign_artifact_file(path, seed);
   ASSERT_TRUE(signature.ok()) << signature.status().message();
   EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_INVALID);
-  EXPECT_THAT(cortiq_last_error(), HasSubstr("required is 0000"));
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("required is another key"));
   const std::string key = formats::signer_key_hex(signature->key);
   options.require_key = key.c_str();
   EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_OK) << cortiq_last_error();

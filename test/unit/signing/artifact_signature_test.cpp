@@ -7,6 +7,7 @@ namespace cortiq::formats {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class Signature : public ::testing::Test {
 protected:
@@ -14,6 +15,7 @@ protected:
     // RFC 8032, section 7.1, test 1.
     const auto seed = parse_signer_key("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60", "seed");
     ASSERT_TRUE(seed.ok());
+    seed_ = *seed;
     root_.fill(7);
     const auto made = sign_artifact(root_, *seed);
     ASSERT_TRUE(made.ok());
@@ -21,6 +23,7 @@ protected:
   }
 
   Hash256 root_{};
+  SignerKey seed_{};
   ArtifactSignature signature_;
 };
 
@@ -28,6 +31,16 @@ TEST_F(Signature, HasTheKeyOfItsSeed) {
   EXPECT_EQ(signer_key_hex(signature_.key), "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
   EXPECT_TRUE(verify_artifact_signature(signature_, root_, std::nullopt).ok());
   EXPECT_TRUE(verify_artifact_signature(signature_, root_, signature_.key).ok());
+}
+
+TEST_F(Signature, RequiredKeysAreNeverRepeated) {
+  const std::string said = verify_artifact_signature(signature_, root_, seed_).message();
+  EXPECT_THAT(said, HasSubstr("secret key"));
+  EXPECT_THAT(said, Not(HasSubstr(signer_key_hex(seed_).substr(0, 8))));
+  SignerKey other = seed_;
+  other[0] ^= 1;
+  EXPECT_THAT(verify_artifact_signature(signature_, root_, other).message(),
+              Not(HasSubstr(signer_key_hex(other).substr(8, 8))));
 }
 
 TEST_F(Signature, SurvivesItsText) {

@@ -13,7 +13,8 @@ Status check_health(int port) {
   const httplib::Result answer = client.Get("/healthz");
   const std::string where = "port " + std::to_string(port);
   if (!answer)
-    return io_error("no server answers at " + where + ": " + httplib::to_string(answer.error()));
+    return io_error("no server answers at " + where + " of this machine: " + httplib::to_string(answer.error()) +
+                    " failed; is it started, and with this --port?");
   if (answer->status != 200)
     return io_error("the server at " + where + " says that it does not serve: status " +
                     std::to_string(answer->status));

@@ -10,12 +10,14 @@
 #include <sodium.h>
 #include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
 #include "tools/cortiq-serve/http/chat_page.h"
 #include "tools/cortiq-serve/http/connection.h"
 #include "tools/cortiq-serve/http/http_library.h"
 #include "tools/cortiq-serve/http/metrics.h"
 #include "tools/cortiq-serve/http/pieces.h"
+#include "tools/cortiq-serve/http/request_log.h"
 #include "tools/cortiq-serve/openai/ask.h"
 #include "tools/cortiq-serve/openai/embeddings.h"
 
@@ -28,6 +30,7 @@ using namespace std::chrono_literals;
 constexpr auto kLook = 50ms;
 /// For answers that were made when the time to drain was up.
 constexpr auto kLastWords = 1s;
+constexpr size_t kLoggedPath = 512;            // bytes: with all of them escaped a line of the log is still one piece
 constexpr const char* kAnyPath = R"([\s\S]*)"; // a line break is no `.`
 constexpr const char* kJsonType = "application/json";
 constexpr const char* kTooLarge = "the request is larger than --max-body allows";
@@ -141,9 +144,11 @@ struct HttpServer::Impl {
 
   void route() {
     http.Get("/healthz", [this](const auto&, auto& response) {
-      const bool serving = scheduler.state().serving;
-      response.status = serving ? 200 : 503;
-      response.set_content(serving ? "ok\n" : "the GPU was lost; start the server anew, or with --fallback=cpu\n",
+      const bool serving = scheduler.state().serving, ending = scheduler.draining();
+      response.status = serving && !ending ? 200 : 503;
+      response.set_content(!serving ? "the GPU was lost; start the server anew, or with --fallback=cpu\n"
+                           : ending ? "the server is ending\n"
+                                    : "ok\n",
                            "text/plain");
     });
     http.Get("/metrics", [this](const auto&, auto& response) {
@@ -411,25 +416,26 @@ struct HttpServer::Impl {
     response.set_content(dump(wording.whole(answers)), kJsonType);
   }
 
-  void log(const httplib::Request& request, const httplib::Response& response) const {
+  void log(const httplib::Request& request, const httplib::Response& response) {
     char time[32];
     const std::time_t now = std::time(nullptr);
     std::tm parts = {};
     std::strftime(time, sizeof time, "%FT%TZ", gmtime_r(&now, &parts));
     const Connection* connection = Connection::of_this_thread();
     const double seconds = connection ? connection->seconds() : 0;
-    if (options.json_log)
-      std::fprintf(stderr, "%s\n",
-                   dump({{"time", time},
-                         {"client", request.remote_addr},
-                         {"method", request.method},
-                         {"path", request.path},
-                         {"status", response.status},
-                         {"seconds", std::round(seconds * 1e6) / 1e6}})
-                       .c_str());
-    else
-      std::fprintf(stderr, "%s %s %s %s %d %.3f s\n", time, request.remote_addr.c_str(), request.method.c_str(),
-                   dump(request.path).c_str(), response.status, seconds);
+    const std::string path = request.path.substr(0, kLoggedPath);
+    if (options.json_log) {
+      lines.write(dump({{"time", time},
+                        {"client", request.remote_addr},
+                        {"method", request.method},
+                        {"path", path},
+                        {"status", response.status},
+                        {"seconds", std::round(seconds * 1e6) / 1e6}}));
+      return;
+    }
+    char rest[48];
+    std::snprintf(rest, sizeof rest, " %d %.3f s", response.status, seconds);
+    lines.write(std::string(time) + " " + request.remote_addr + " " + request.method + " " + dump(path) + rest);
   }
 
   const ServedModel& model;
@@ -437,6 +443,7 @@ struct HttpServer::Impl {
   SideSession& side_session;
   const HttpOptions options;
   HttpLibrary http;
+  RequestLog lines{STDERR_FILENO};
   std::atomic<bool> ended = false; ///< serve() is over
 };
 

@@ -1,5 +1,9 @@
 // POST /v1/chat/completions
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "runtime/text/conversation.h"
 #include "tools/cortiq-serve/openai/ask.h"
 #include "tools/cortiq-serve/openai/chat_wording.h"
@@ -8,6 +12,7 @@ namespace cortiq::serve {
 namespace {
 
 constexpr uint64_t kMostLikeliest = 20;
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool", "function"};
 
 /// A message's content as text. Parts are joined; what is no text is refused.
 StatusOr<Json> parse_content(const Json& message, const std::string& where) {
@@ -53,6 +58,9 @@ StatusOr<Json> parse_messages(const Fields& fields) {
     const std::string where = "messages[" + std::to_string(out.size()) + "]";
     if (!given.is_object() || !given.contains("role") || !given["role"].is_string())
       return invalid("`" + where + "` has to be an object with a `role`");
+    const std::string& role = given["role"].get_ref<const std::string&>();
+    if (std::find(std::begin(kRoles), std::end(kRoles), role) == std::end(kRoles))
+      return invalid("`" + where + ".role` is none of system, developer, user, assistant, tool and function");
     Json message = given;
     if (message["role"] == "developer")
       message["role"] = "system"; // the older name, which templates know

@@ -51,6 +51,8 @@ StatusOr<EmbeddingAsk> parse_embeddings(const Json& body, const ServedModel& mod
   CORTIQ_ASSIGN_OR_RETURN(out.dimensions, fields.whole("dimensions", hidden));
   if (out.dimensions == 0u)
     return invalid("`dimensions` has to be at least 1");
+  if (const Json* input = fields.find("input"); input && input->is_array() && input->empty())
+    return invalid("`input` is empty; give a text, token ids, or several of them");
   CORTIQ_ASSIGN_OR_RETURN(out.inputs, parse_prompts(fields, "input", kMostInputs, model));
   for (std::vector<uint32_t>& input : out.inputs) {
     Request request;
