@@ -255,7 +255,8 @@ void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool c
 /// What a dispatch is for so many tokens.
 VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint64_t tokens) const {
   // What is made for several tokens may be refused: one token after the other then.
-  static const bool wide = Faults::get().number("wide") == 1; // so far tiles are quicker
+  static const bool wide =
+      Faults::get().number("wide") == 1; // quicker, but what it computes depends on how a prompt is cut
   if (wide && tokens >= kWideFrom && d.wide_module() != kNoIndex && (device_->offers() & kNeedsCooperative) &&
       model_->pipeline(d.wide_module()))
     return {d.wide_module(), d.wide_groups(), d.wide_chunk()};
