@@ -9,6 +9,8 @@ import tempfile
 
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE of every script here
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cases")
+KEY_OF_NOBODY = "00" * 32
+ANOTHER_KEY = "required is another key"  # what a refusal says for --require-key; it does not repeat the key, which may be a secret one
 SIGNALS = {-4: "SIGILL", -6: "SIGABRT", -8: "SIGFPE", -7: "SIGBUS", -9: "SIGKILL", -11: "SIGSEGV"}
 
 

@@ -9,7 +9,6 @@ import time
 
 import harness
 
-KEY_OF_NOBODY = "00" * 32
 BIG = 256 << 20  # bytes of a payload that takes a while to hash
 TRIES = 10       # of cutting the file in time
 
@@ -61,7 +60,7 @@ def check_signatures(tally, args):
                                        ("unsigned", unsigned, (), "not signed")):
         result = inspect(args, "--verify", file, *options)
         tally.check(label, harness.why_not_success(result) or (None if word in result.stdout else f"not said: {word}: {result.stdout}"))
-    for label, file, options, word in (("tampered", tampered, (), "changed after signing"), ("other key", signed, ("--require-key", KEY_OF_NOBODY), KEY_OF_NOBODY),
+    for label, file, options, word in (("tampered", tampered, (), "changed after signing"), ("other key", signed, ("--require-key", harness.KEY_OF_NOBODY), harness.ANOTHER_KEY),
                                        ("no key", signed, ("--require-key", "12"), "64 hexadecimal digits"), ("nothing signed", unsigned, ("--require-key", key), "not signed"),
                                        ("GGUF", os.path.join(args.fixtures, "models-gguf", "llama-q4_0.gguf"), ("--require-key", key), "no signature")):
         result = inspect(args, "--verify", file, *options)

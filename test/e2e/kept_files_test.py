@@ -12,8 +12,6 @@ import sys
 import convert_test
 import harness
 
-KEY_OF_NOBODY = "00" * 32
-
 
 class Files:
     """Calls of programs in a folder whose files are compared afterwards."""
@@ -143,9 +141,9 @@ def check_signatures(files):
             ("compile --emit, tampered", "changed after signing", "cortiq-compile", tampered, "--emit=cmf"),
             ("run, tampered", "changed after signing", "cortiq-run", tampered, *run),
             ("reference, tampered", "changed after signing", "cortiq-run", tampered, "--backend=reference", *run),
-            ("compile, other key", KEY_OF_NOBODY, "cortiq-compile", signed, "-o", out, "--require-key", KEY_OF_NOBODY),
-            ("run, other key", KEY_OF_NOBODY, "cortiq-run", signed, "--require-key", KEY_OF_NOBODY, *run),
-            ("reference, other key", KEY_OF_NOBODY, "cortiq-run", signed, "--backend=reference", "--require-key", KEY_OF_NOBODY, *run),
+            ("compile, other key", harness.ANOTHER_KEY, "cortiq-compile", signed, "-o", out, "--require-key", harness.KEY_OF_NOBODY),
+            ("run, other key", harness.ANOTHER_KEY, "cortiq-run", signed, "--require-key", harness.KEY_OF_NOBODY, *run),
+            ("reference, other key", harness.ANOTHER_KEY, "cortiq-run", signed, "--backend=reference", "--require-key", harness.KEY_OF_NOBODY, *run),
             ("compile, unsigned", "not signed", "cortiq-compile", unsigned, "-o", out, "--require-key", key),
             ("compile, no key", "64 hexadecimal digits", "cortiq-compile", signed, "-o", out, "--require-key", "12"),
             ("compile, GGUF", "no signature", "cortiq-compile", tiny(files, "llama", "gguf", "f32", "unsigned"), "-o", out, "--require-key", key)):

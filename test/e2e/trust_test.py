@@ -269,7 +269,7 @@ def check_server(t, signed, public):
             server.process.terminate()
             t.tally.check(f"server {name}: ends when told to", None if server.process.wait(30) == 0 else f"{server.process.returncode}")
     t.tally.check("the same answer every time", None if len(set(answers)) == 1 else f"{answers}")
-    for flags, word in ((("--require-key", "00" * 32), "required is"), (("--require-key", "12"), "64 hexadecimal digits"), (("--sandbox=some",), "")):
+    for flags, word in ((("--require-key", harness.KEY_OF_NOBODY), harness.ANOTHER_KEY), (("--require-key", "12"), "64 hexadecimal digits"), (("--sandbox=some",), "")):
         t.refused(f"server {' '.join(flags)}", word, "cortiq-serve", signed, "--port", "0", *flags)
 
 
