@@ -91,17 +91,14 @@ void addChoice(const artifact::MoeRouteOpT& route, GpuBuilder& builder, Constant
 
 Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder) {
   const artifact::MoeRouteOpT& route = *group.route;
-  const GpuPlace logits = builder.place(route.logits), out = builder.place(route.ids);
   Constants constants{{kSpecLocal, group.experts > 64 ? 256u : 64u}, {kSpecExperts, group.chosen}};
   addChoice(route, builder, constants);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_route", std::move(constants)));
   d.groups = 1;
   d.push.resize(kPushWords);
-  d.push[kPushInput] = logits.start;
-  d.push[kPushInputStride] = logits.stride;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  builder.putSlot(d.push, kRowInput, route.logits);
+  builder.putSlot(d.push, kRowOut, route.ids);
   d.push[kPushVector] = builder.vector(route.bias);
   d.push[kPushVector2] = builder.vector(route.scales);
   builder.dispatch(std::move(d));
@@ -119,7 +116,6 @@ uint32_t pairsATile(const ExpertGroup& group, const GpuBuilder& builder) {
 }
 
 Status lowerPlan(const ExpertGroup& group, GpuBuilder& builder) {
-  const GpuPlace ids = builder.place(group.route->ids);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_plan", {{kSpecLocal, 256},
                                                                  {kSpecExperts, group.chosen},
@@ -128,8 +124,7 @@ Status lowerPlan(const ExpertGroup& group, GpuBuilder& builder) {
   d.groups = 1;
   d.chunk = builder.maxBatch(); // one workgroup for all
   d.push.resize(kPushWords);
-  d.push[kPushInput] = ids.start;
-  d.push[kPushInputStride] = ids.stride;
+  builder.putSlot(d.push, kRowInput, group.route->ids);
   d.push[kPushOut] = builder.place(group.plan->plan).start;
   builder.dispatch(std::move(d));
   return {};
@@ -148,6 +143,13 @@ RoleShader roleShader(const ExpertGroup& group, const artifact::WeightT& weight,
           quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits)};
 }
 
+/// A token's row of `slot` has one a pair of token and expert.
+GpuPlace pairRow(uint32_t slot, const ExpertGroup& group, const GpuBuilder& builder) {
+  GpuPlace out = builder.place(slot);
+  out.stride /= group.chosen;
+  return out;
+}
+
 /// Of many tokens: workgroups take tiles of the plan.
 void addTiles(const ExpertGroup& group, uint32_t inputs, const GpuBuilder& builder, Constants& constants,
               artifact::GpuDispatchT& d) {
@@ -164,15 +166,12 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
   const bool eightBits = builder.eightBits(group.x), quantized = builder.eightBits(group.gated);
   const RoleShader shader = roleShader(group, weight, eightBits, quantized, single, builder);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(group.x, 0, weight.cols));
-  const GpuPlace out = builder.place(group.gated);
   Constants constants = shapeConstants(weight, shader.shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
   d.groups = shader.shape.groups(weight.rows);
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride / group.chosen;
+  putRow(d.push, kRowInput, input);
+  putRow(d.push, kRowOut, pairRow(group.gated, group, builder));
   CORTIQ_RETURN_IF_ERROR(addRole(*group.gate, group, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(const GpuBuilder::Stack up, builder.stack(weightsOf(*group.up)));
   d.weight2 = up.first;
@@ -207,15 +206,12 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
 Status lowerDownPairs(const ExpertGroup& group, GpuBuilder& builder) {
   const artifact::WeightT& weight = builder.weight(group.down->parts[0]->weight);
   const RoleShader shader = roleShader(group, weight, builder.eightBits(group.gated), false, false, builder);
-  const GpuPlace input = builder.place(group.gated), out = builder.place(group.down->parts[0]->out);
   Constants constants = shapeConstants(weight, shader.shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
   d.groups = shader.shape.groups(weight.rows);
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride / group.chosen;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = static_cast<uint32_t>(weight.rows);
+  putRow(d.push, kRowInput, pairRow(group.gated, group, builder));
+  putRow(d.push, kRowOut, {builder.place(group.down->parts[0]->out).start, static_cast<uint32_t>(weight.rows)});
   CORTIQ_RETURN_IF_ERROR(addRole(*group.down, group, builder, constants, d));
   addTiles(group, 2, builder, constants, d);
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
@@ -239,19 +235,12 @@ Status lowerCombine(const ExpertGroup& group, GpuBuilder& builder) {
                                                                     {kSpecShared, sharedKind(combine)}}));
   d.groups = ceilDiv(elements, kLocal);
   d.push.resize(kPushWords);
-  const auto put = [&](uint32_t slot, uint32_t start, uint32_t stride) {
-    if (slot == kAbsent)
-      return;
-    const GpuPlace place = builder.place(slot);
-    d.push[start] = place.start;
-    d.push[stride] = place.stride;
-  };
-  put(combine.residual, kPushAux, kPushAuxStride);
-  put(combine.out, kPushOut, kPushOutStride);
-  put(combine.shared, kPushThird, kPushThirdStride);
-  put(combine.shared_gate, kPushGate, kPushGateStride);
-  d.push[kPushInput] = builder.place(combine.pairs).start;
-  d.push[kPushInputStride] = static_cast<uint32_t>(builder.elements(combine.pairs));
+  builder.putSlot(d.push, kRowAux, combine.residual);
+  builder.putSlot(d.push, kRowOut, combine.out);
+  builder.putSlot(d.push, kRowThird, combine.shared);
+  builder.putSlot(d.push, kRowGate, combine.shared_gate);
+  putRow(d.push, kRowInput,
+         {builder.place(combine.pairs).start, static_cast<uint32_t>(builder.elements(combine.pairs))});
   d.push[kPushRoutes] = builder.place(group.route->ids).start;
   builder.dispatch(std::move(d));
   return {};
@@ -263,15 +252,12 @@ Status lowerDownSum(const ExpertGroup& group, GpuBuilder& builder, const artifac
   const artifact::WeightT& weight = builder.weight(group.down->parts[0]->weight);
   const bool eightBits = builder.eightBits(group.gated), quantized = norm && quantizes(*norm, builder);
   const RoleShader shader = roleShader(group, weight, eightBits, quantized, true, builder);
-  const GpuPlace input = builder.place(group.gated), out = builder.place(combine.out);
   Constants constants = shapeConstants(weight, shader.shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
   d.groups = shader.shape.groups(weight.rows);
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride / group.chosen;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  putRow(d.push, kRowInput, pairRow(group.gated, group, builder));
+  builder.putSlot(d.push, kRowOut, combine.out);
   d.push[kPushRoutes] = builder.place(group.route->ids).start;
   CORTIQ_RETURN_IF_ERROR(addRole(*group.down, group, builder, constants, d));
   constants.push_back({kSpecSum, 1});

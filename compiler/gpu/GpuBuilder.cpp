@@ -57,6 +57,16 @@ GpuPlace GpuBuilder::place(uint32_t slot, uint64_t column) const {
   return {static_cast<uint32_t>(buffer.start + column), static_cast<uint32_t>(buffer.stride), buffer.lanes};
 }
 
+void putRow(std::vector<uint32_t>& push, RowWords words, const GpuPlace& place) {
+  push[words.start] = place.start;
+  push[words.stride] = place.stride;
+}
+
+void GpuBuilder::putSlot(std::vector<uint32_t>& push, RowWords words, uint32_t slot, uint64_t column) const {
+  if (slot != kAbsent)
+    putRow(push, words, place(slot, column));
+}
+
 StatusOr<uint32_t> GpuBuilder::module(std::string_view name, std::vector<codegen::SpecValue> constants) {
   if (single_)
     constants.push_back({kSpecOneToken, 1});
@@ -167,19 +177,30 @@ GpuPlace GpuBuilder::scratch(uint64_t elements) {
 
 Status GpuBuilder::quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements) {
   constexpr uint32_t kLocal = 64;
-  const GpuPlace out = place(slot);
   artifact::GpuDispatchT made;
   CORTIQ_ASSIGN_OR_RETURN(made.module_, module("quantize", {{kSpecLocal, kLocal},
                                                             {kSpecRows, uint32_t(elements)},
                                                             {kSpecInOrder, from.lanes ? 1u : 0u}}));
   made.groups = ceilDiv(ceilDiv(elements, 32), kLocal);
   made.push.resize(kPushWords);
-  made.push[kPushInput] = from.start;
-  made.push[kPushInputStride] = from.stride;
-  made.push[kPushOut] = out.start;
-  made.push[kPushOutStride] = out.stride;
+  putRow(made.push, kRowInput, from);
+  putSlot(made.push, kRowOut, slot);
   add(behind_, std::move(made));
   return {};
+}
+
+GpuPlace GpuBuilder::resultPlace(uint32_t out, uint32_t actOut, uint64_t elements) {
+  const uint32_t first = out != kAbsent ? out : actOut;
+  return eightBits(first) ? scratch(elements) : place(first);
+}
+
+Status GpuBuilder::finishResults(const GpuPlace& from, uint32_t out, uint32_t actOut, uint64_t elements) {
+  const uint32_t first = out != kAbsent ? out : actOut;
+  if (eightBits(first))
+    CORTIQ_RETURN_IF_ERROR(quantizeBehind(from, first, elements));
+  if (out == kAbsent || actOut == kAbsent)
+    return {};
+  return eightBits(actOut) ? quantizeBehind(from, actOut, elements) : copyBehind(from, place(actOut), elements);
 }
 
 StatusOr<uint32_t> GpuBuilder::squares(uint64_t parts) {
@@ -203,10 +224,8 @@ StatusOr<artifact::GpuDispatchT> GpuBuilder::copy(const GpuPlace& from, const Gp
                                                            {kSpecOutOrder, out.lanes ? 1u : 0u}}));
   made.groups = ceilDiv(out.lanes ? laneRow(elements) : elements, kLocal);
   made.push.resize(kPushWords);
-  made.push[kPushInput] = from.start;
-  made.push[kPushInputStride] = from.stride;
-  made.push[kPushOut] = out.start;
-  made.push[kPushOutStride] = out.stride;
+  putRow(made.push, kRowInput, from);
+  putRow(made.push, kRowOut, out);
   return made;
 }
 

@@ -31,6 +31,17 @@ struct GpuPlace {
   bool lanes = false;
 };
 
+/// Words of a dispatch's push constants that say where one of its rows is.
+struct RowWords {
+  formats::PushWord start, stride;
+};
+inline constexpr RowWords kRowInput{formats::kPushInput, formats::kPushInputStride},
+    kRowOut{formats::kPushOut, formats::kPushOutStride}, kRowAux{formats::kPushAux, formats::kPushAuxStride},
+    kRowThird{formats::kPushThird, formats::kPushThirdStride}, kRowBeta{formats::kPushBeta, formats::kPushBetaStride},
+    kRowGate{formats::kPushGate, formats::kPushGateStride};
+/// Says in `push` that the row is at `place`.
+void putRow(std::vector<uint32_t>& push, RowWords words, const GpuPlace& place);
+
 /// The weights of an artifact, and those that were added in layout kPlanes. Forms of a program share them.
 struct GpuWeights {
   artifact::ManifestT& manifest;
@@ -48,6 +59,8 @@ public:
   const artifact::WeightT& weight(uint32_t index) const { return *manifest_.weights[index]; }
   uint64_t elements(uint32_t slot) const { return program_.buffers[slot]->elements; }
   GpuPlace place(uint32_t slot, uint64_t column = 0) const;
+  /// Says in `push` that the row is at the slot's place, if there is a slot.
+  void putSlot(std::vector<uint32_t>& push, RowWords words, uint32_t slot, uint64_t column = 0) const;
   /// Positions that the cache of `layer` keeps; 0 = all.
   uint32_t ring(uint32_t layer) const;
   /// Whether what is lowered is for batches of one token.
@@ -105,6 +118,11 @@ public:
   GpuPlace scratch(uint64_t elements);
   /// `slot` becomes what `from` holds, in 8 bits, in a step of its own behind this one.
   Status quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements);
+  /// Where a call that leaves its result in natural or lane order is to put it: at its first slot's place, or in
+  /// scratch if that is to be in 8 bits.
+  GpuPlace resultPlace(uint32_t out, uint32_t actOut, uint64_t elements);
+  /// What is to be done behind that call, for both its slots, of which one may be absent.
+  Status finishResults(const GpuPlace& from, uint32_t out, uint32_t actOut, uint64_t elements);
   /// Room for `parts` floats of one token, until the next but one is asked for.
   StatusOr<uint32_t> squares(uint64_t parts);
   static constexpr uint64_t kSquaresFloats = 16384;

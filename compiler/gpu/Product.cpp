@@ -47,8 +47,7 @@ Status addNormOut(const artifact::NormOpT& norm, uint64_t groups, GpuBuilder& bu
   CORTIQ_ASSIGN_OR_RETURN(const uint32_t squares, builder.squares(groups));
   const GpuBuilder::Unfinished left{squares, static_cast<uint32_t>(groups), norm.eps};
   d.push[kPushSquaresOut] = squares;
-  d.push[kPushThird] = out.start;
-  d.push[kPushThirdStride] = out.stride;
+  putRow(d.push, kRowThird, out);
   d.push[kPushVector2] = builder.vector(norm.weight);
   builder.leaveUnfinished(slot, left);
   if (both) {

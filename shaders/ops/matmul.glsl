@@ -18,65 +18,29 @@ void load_input(uint token, uint g, bool cut, out vec4 x[8]) {
     cut_tail(g, x);
 }
 
-void main() {
-#ifdef CODEC_SETUP
-  codec_setup();
-#endif
-  if (product_idle())
-    return;
-  product_begin();
-  vec4 sums[kTeamValues];
-  for (uint v = 0; v < kTeamValues; ++v)
-    sums[v] = vec4(0.0);
-  if (kSum != 0) {
-    // Lanes walk the groups of all chosen experts as one row.
-    uint bases[kChoices];
-    float shares[kChoices];
-    for (uint c = 0; c < kChoices; ++c) {
-      bases[c] = product_weight(0, c);
-      shares[c] = product_share(c);
-    }
-    for (uint n = product_lane(); n < kChoices * kGroups; n += kLanes) {
-      uint c = n / kGroups, g = n % kGroups;
-      bool cut = kCols % 32 != 0 && g + 1 == kGroups;
-      vec4 w[8];
-      vec4 x[8];
-      load_input(product_input(product_item(0), c), g, cut, x);
-      for (uint r = 0; r < kTeamRows; ++r) {
-        decode_group(bases[c], product_row(r), g, w);
-        if (cut)
-          cut_tail(g, w);
-        vec4 part = vec4(0.0);
-        for (uint j = 0; j < 8; ++j)
-          part = fma(w[j], x[j], part);
-        sums[r] = fma(part, vec4(shares[c]), sums[r]);
-      }
-    }
-    product_finish(sums);
-    return;
-  }
-  uint bases[kMatrices];
-  for (uint m = 0; m < kMatrices; ++m)
-    bases[m] = product_weight(m, 0);
-  for (uint g = product_lane(); g < kGroups; g += kLanes) {
-    bool cut = kCols % 32 != 0 && g + 1 == kGroups;
-    vec4 w[8];
-    vec4 x[8];
-    if (kTokens == 1)
-      load_input(product_input(product_item(0), 0), g, cut, x);
-    for (uint m = 0; m < kMatrices; ++m)
-      for (uint r = 0; r < kTeamRows; ++r) {
-        decode_group(bases[m], product_row(r), g, w);
-        if (cut)
-          cut_tail(g, w);
-        for (uint t = 0; t < kTokens; ++t) {
-          if (kTokens > 1)
-            load_input(product_input(product_item(t), 0), g, cut, x);
-          uint v = (m * kTeamRows + r) * kTokens + t;
-          for (uint j = 0; j < 8; ++j)
-            sums[v] = fma(w[j], x[j], sums[v]);
-        }
-      }
-  }
-  product_finish(sums);
-}
+#define WALK_BEGIN
+#define WALK_GROUP \
+  bool cut = kCols % 32 != 0 && g + 1 == kGroups; \
+  vec4 w[8]; \
+  vec4 x[8];
+#define WALK_INPUT(item) load_input(item, g, cut, x);
+#define WALK_ONE_INPUT \
+  if (kTokens == 1) \
+    WALK_INPUT(product_input(product_item(0), 0))
+#define WALK_EACH_INPUT \
+  if (kTokens > 1) \
+    WALK_INPUT(product_input(product_item(t), 0))
+#define WALK_WEIGHTS(base, row) \
+  decode_group(base, row, g, w); \
+  if (cut) \
+    cut_tail(g, w);
+#define WALK_ADD(sum) \
+  for (uint j = 0; j < 8; ++j) \
+    sum = fma(w[j], x[j], sum);
+#define WALK_ADD_SHARE(sum, share) \
+  vec4 part = vec4(0.0); \
+  for (uint j = 0; j < 8; ++j) \
+    part = fma(w[j], x[j], part); \
+  sum = fma(part, vec4(share), sum);
+
+#include "common/product_walk.glsl"

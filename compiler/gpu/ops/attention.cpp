@@ -29,7 +29,6 @@ constexpr uint32_t kLocalSingle = 256, kLocalMany = 128;
 
 Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
   const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
-  const GpuPlace q = builder.place(attention.q, attention.q_column);
   const GpuPlace out = builder.place(attention.out != kAbsent ? attention.out : attention.act_out);
   Dispatch d;
   d.constants = {{kSpecLocal, builder.single() ? kLocalSingle : kLocalMany},
@@ -47,10 +46,8 @@ Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& 
   d.row.groups = attention.heads;
   d.row.layer = attention.layer;
   d.row.push.resize(kPushWords);
-  d.row.push[kPushInput] = q.start;
-  d.row.push[kPushInputStride] = q.stride;
-  d.row.push[kPushOut] = out.start;
-  d.row.push[kPushOutStride] = out.stride;
+  builder.putSlot(d.row.push, kRowInput, attention.q, attention.q_column);
+  putRow(d.row.push, kRowOut, out);
   return d;
 }
 
@@ -74,8 +71,7 @@ Status addShares(const artifact::AttentionOpT& attention, uint32_t shares, GpuBu
   join.groups = attention.heads;
   join.push.resize(kPushWords);
   join.push[kPushShares] = parts.start;
-  join.push[kPushOut] = out.start;
-  join.push[kPushOutStride] = out.stride;
+  putRow(join.push, kRowOut, out);
   builder.dispatchBehind(std::move(join));
   return {};
 }

@@ -65,12 +65,9 @@ HeadPrep headPrep(const artifact::AttentionPrepOpT& prep, GpuBuilder& builder) {
 }
 
 void HeadPrep::put(std::vector<uint32_t>& push) const {
-  push[kPushInput] = q.start;
-  push[kPushInputStride] = q.stride;
-  push[kPushAux] = k.start;
-  push[kPushAuxStride] = k.stride;
-  push[kPushThird] = v.start;
-  push[kPushThirdStride] = v.stride;
+  putRow(push, kRowInput, q);
+  putRow(push, kRowAux, k);
+  putRow(push, kRowThird, v);
   push[kPushVector] = qNorm;
   push[kPushVector2] = kNorm;
   push[kPushCosines] = cosines;

@@ -28,8 +28,7 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   d.groups = ceilDiv(ceilDiv(weight.cols, 32), kLocal);
   CORTIQ_ASSIGN_OR_RETURN(d.weight, builder.matrix(embed.weight));
   d.push.resize(kPushWords);
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  putRow(d.push, kRowOut, out);
   builder.dispatch(std::move(d));
   return {};
 }

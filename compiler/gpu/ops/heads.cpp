@@ -26,13 +26,9 @@ Status lowerConcat(const artifact::OpUnion& op, GpuBuilder& builder) {
                                                  {kSpecShared, shared}}));
   d.groups = ceilDiv(out, kLocal);
   d.push.resize(kPushWords);
-  const GpuPlace first = builder.place(concat.a), second = builder.place(concat.b), to = builder.place(concat.out);
-  d.push[kPushInput] = first.start;
-  d.push[kPushInputStride] = first.stride;
-  d.push[kPushAux] = second.start;
-  d.push[kPushAuxStride] = second.stride;
-  d.push[kPushOut] = to.start;
-  d.push[kPushOutStride] = to.stride;
+  builder.putSlot(d.push, kRowInput, concat.a);
+  builder.putSlot(d.push, kRowAux, concat.b);
+  builder.putSlot(d.push, kRowOut, concat.out);
   builder.dispatch(std::move(d));
   return {};
 }
@@ -48,11 +44,8 @@ Status lowerClusters(const artifact::OpUnion& op, GpuBuilder& builder) {
                                  {kSpecGroup, static_cast<uint32_t>(builder.elements(entry.logits) / clusters)}}));
   d.groups = clusters;
   d.push.resize(kPushWords);
-  const GpuPlace input = builder.place(entry.clusters), out = builder.place(entry.logits);
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  builder.putSlot(d.push, kRowInput, entry.clusters);
+  builder.putSlot(d.push, kRowOut, entry.logits);
   builder.dispatch(std::move(d));
   return {};
 }

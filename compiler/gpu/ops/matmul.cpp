@@ -88,24 +88,17 @@ Status lowerProduct(const artifact::MatmulPartT& part, GpuBuilder& builder, cons
   const bool quantized = norm && quantizes(*norm, builder);
   const std::string name = codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(part.input, part.input_column, weight.cols));
-  const GpuPlace out = builder.place(part.out, part.out_column);
   const ProductShape shape = quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits);
   Constants constants = shapeConstants(weight, shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
   d.groups = d.many_groups = shape.groups(weight.rows);
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  putRow(d.push, kRowInput, input);
+  builder.putSlot(d.push, kRowOut, part.out, part.out_column);
   d.push[kPushVector] = builder.vector(part.bias);
   constants.push_back({kSpecBias, part.bias != kAbsent});
   constants.push_back({kSpecResidual, part.residual != kAbsent});
-  if (part.residual != kAbsent) {
-    const GpuPlace residual = builder.place(part.residual, part.residual_column);
-    d.push[kPushAux] = residual.start;
-    d.push[kPushAuxStride] = residual.stride;
-  }
+  builder.putSlot(d.push, kRowAux, part.residual, part.residual_column);
   addNormIn(builder.unfinished(part.input), constants, d);
   if (norm)
     CORTIQ_RETURN_IF_ERROR(addNormOut(*norm, d.groups, builder, constants, d));
@@ -129,10 +122,8 @@ Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulP
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
   d.groups = shape.groups(weight.rows);
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  putRow(d.push, kRowInput, input);
+  putRow(d.push, kRowOut, out);
   d.push[kPushVector] = builder.vector(gate.bias);
   d.push[kPushVector2] = builder.vector(up.bias);
   constants.push_back({kSpecBias, gate.bias != kAbsent});

@@ -29,14 +29,10 @@ Status dispatchRows(GpuBuilder& builder, const char* name, const Rows& rows, con
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, std::move(constants)));
   d.groups = ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
   d.push.resize(kPushWords);
-  d.push[kPushInput] = rows.input.start;
-  d.push[kPushInputStride] = rows.input.stride;
-  d.push[kPushOut] = rows.out.start;
-  d.push[kPushOutStride] = rows.out.stride;
-  if (aux) {
-    d.push[kPushAux] = aux->start;
-    d.push[kPushAuxStride] = aux->stride;
-  }
+  putRow(d.push, kRowInput, rows.input);
+  putRow(d.push, kRowOut, rows.out);
+  if (aux)
+    putRow(d.push, kRowAux, *aux);
   builder.dispatch(std::move(d));
   return {};
 }
@@ -45,9 +41,7 @@ Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GluOpT& glu = *op.AsGluOp();
   const uint64_t elements = builder.elements(glu.gate);
   const GpuPlace up = glu.up != kAbsent ? builder.place(glu.up) : GpuPlace();
-  const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out;
-  const bool eightBits = builder.eightBits(result);
-  const GpuPlace out = eightBits ? builder.scratch(elements) : builder.place(result);
+  const GpuPlace out = builder.resultPlace(glu.out, glu.act_out, elements);
   CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "glu", {builder.place(glu.gate), out, elements},
                                       glu.up != kAbsent ? &up : nullptr,
                                       {{kSpecOutOrder, out.lanes ? 1u : 0u},
@@ -55,12 +49,7 @@ Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
                                        {kSpecActivation, static_cast<uint32_t>(glu.activation)},
                                        {kSpecAlpha, bitsOf(glu.alpha)},
                                        {kSpecLimit, bitsOf(glu.limit)}}));
-  if (eightBits)
-    CORTIQ_RETURN_IF_ERROR(builder.quantizeBehind(out, result, elements));
-  if (glu.out != kAbsent && glu.act_out != kAbsent)
-    return builder.eightBits(glu.act_out) ? builder.quantizeBehind(out, glu.act_out, elements)
-                                          : builder.copyBehind(out, builder.place(glu.act_out), elements);
-  return {};
+  return builder.finishResults(out, glu.out, glu.act_out, elements);
 }
 
 Status lowerAdd(const artifact::OpUnion& op, GpuBuilder& builder) {
@@ -74,19 +63,12 @@ Status lowerGate(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GateOpT& gate = *op.AsGateOp();
   const uint64_t elements = builder.elements(gate.x);
   const GpuPlace g = builder.place(gate.g);
-  const uint32_t result = gate.out != kAbsent ? gate.out : gate.act_out;
-  const bool eightBits = builder.eightBits(result);
-  const GpuPlace out = eightBits ? builder.scratch(elements) : builder.place(result);
+  const GpuPlace out = builder.resultPlace(gate.out, gate.act_out, elements);
   CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "gate", {builder.place(gate.x), out, elements}, &g,
                                       {{kSpecOutOrder, out.lanes ? 1u : 0u},
                                        {kSpecFunction, static_cast<uint32_t>(gate.function)},
                                        {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}}));
-  if (eightBits)
-    CORTIQ_RETURN_IF_ERROR(builder.quantizeBehind(out, result, elements));
-  if (gate.out != kAbsent && gate.act_out != kAbsent)
-    return builder.eightBits(gate.act_out) ? builder.quantizeBehind(out, gate.act_out, elements)
-                                           : builder.copyBehind(out, builder.place(gate.act_out), elements);
-  return {};
+  return builder.finishResults(out, gate.out, gate.act_out, elements);
 }
 
 Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
@@ -102,27 +84,23 @@ Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
   // One workgroup would read a large vocabulary alone.
   constexpr uint32_t kFew = 8192, kManyParts = 128;
   const uint32_t rows = static_cast<uint32_t>(builder.elements(logits)), parts = rows > kFew ? kManyParts : 1;
-  const GpuPlace place = builder.place(logits);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(
       d.module_,
       builder.module("argmax", {{kSpecLocal, parts == 1 ? 512u : 256u}, {kSpecRows, rows}, {kSpecShares, parts}}));
   d.groups = parts;
   d.push.resize(kPushWords);
-  d.push[kPushInput] = place.start;
-  d.push[kPushInputStride] = place.stride;
+  builder.putSlot(d.push, kRowInput, logits);
   if (parts > 1) {
     const GpuPlace best = builder.scratch(2 * parts);
-    d.push[kPushOut] = best.start;
-    d.push[kPushOutStride] = best.stride;
+    putRow(d.push, kRowOut, best);
     artifact::GpuDispatchT join;
     CORTIQ_ASSIGN_OR_RETURN(
         join.module_,
         builder.module("argmax", {{kSpecLocal, kManyParts}, {kSpecRows, rows}, {kSpecShares, parts}, {kSpecSum, 1}}));
     join.groups = 1;
     join.push.resize(kPushWords);
-    join.push[kPushInput] = best.start;
-    join.push[kPushInputStride] = best.stride;
+    putRow(join.push, kRowInput, best);
     builder.dispatchBehind(std::move(join));
   }
   builder.dispatch(std::move(d));
@@ -131,7 +109,6 @@ Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
 
 StatusOr<uint32_t> lowerTopLogits(GpuBuilder& builder, uint32_t logits, uint32_t count) {
   constexpr uint32_t kLocal = 256, kMostShares = 128, kLeastValues = 256;
-  const GpuPlace place = builder.place(logits);
   const uint64_t elements = builder.elements(logits);
   const auto shares = static_cast<uint32_t>(std::min<uint64_t>(kMostShares, ceilDiv(elements, kLeastValues)));
   artifact::GpuDispatchT d;
@@ -141,8 +118,7 @@ StatusOr<uint32_t> lowerTopLogits(GpuBuilder& builder, uint32_t logits, uint32_t
                                                                    {kSpecTop, count}}));
   d.groups = shares;
   d.push.resize(kPushWords);
-  d.push[kPushInput] = place.start;
-  d.push[kPushInputStride] = place.stride;
+  builder.putSlot(d.push, kRowInput, logits);
   builder.dispatch(std::move(d));
   return shares;
 }

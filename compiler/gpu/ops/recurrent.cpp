@@ -32,7 +32,7 @@ artifact::GpuDispatchT walk(uint32_t state, uint64_t groups, const GpuBuilder& b
 
 Status lowerConvolution(const Conv& conv, GpuBuilder& builder) {
   const uint64_t channels = builder.elements(conv.out);
-  const GpuPlace input = builder.place(conv.input), out = builder.place(conv.out);
+  const GpuPlace out = builder.place(conv.out);
   artifact::GpuDispatchT d = walk(conv.state, ceilDiv(channels, kConvLocal), builder);
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("causal_conv", {{kSpecLocal, kConvLocal},
                                                                     {kSpecRows, static_cast<uint32_t>(channels)},
@@ -40,10 +40,8 @@ Status lowerConvolution(const Conv& conv, GpuBuilder& builder) {
                                                                     {kSpecFunction, conv.silu},
                                                                     {kSpecPair, conv.gated},
                                                                     {kSpecOutOrder, out.lanes ? 1u : 0u}}));
-  d.push[kPushInput] = input.start;
-  d.push[kPushInputStride] = input.stride;
-  d.push[kPushOut] = out.start;
-  d.push[kPushOutStride] = out.stride;
+  builder.putSlot(d.push, kRowInput, conv.input);
+  putRow(d.push, kRowOut, out);
   d.push[kPushVector] = builder.vector(conv.weight);
   builder.dispatch(std::move(d));
   return {};
@@ -82,16 +80,11 @@ Status lowerDelta(const artifact::OpUnion& op, GpuBuilder& builder) {
                                                          {kSpecTiled, delta.tiled},
                                                          {kSpecRates, delta.rates},
                                                          {kSpecSigmoidGate, delta.sigmoid_gate}}));
-  const auto put = [&](uint32_t slot, uint32_t start, uint32_t stride) {
-    const GpuPlace place = builder.place(slot);
-    d.push[start] = place.start;
-    d.push[stride] = place.stride;
-  };
-  put(delta.qkv, kPushInput, kPushInputStride);
-  put(delta.z, kPushAux, kPushAuxStride);
-  put(delta.a, kPushThird, kPushThirdStride);
-  put(delta.b, kPushBeta, kPushBetaStride);
-  put(delta.out, kPushOut, kPushOutStride);
+  builder.putSlot(d.push, kRowInput, delta.qkv);
+  builder.putSlot(d.push, kRowAux, delta.z);
+  builder.putSlot(d.push, kRowThird, delta.a);
+  builder.putSlot(d.push, kRowBeta, delta.b);
+  putRow(d.push, kRowOut, out);
   d.push[kPushVector] = builder.vector(delta.decay);
   d.push[kPushVector2] = builder.vector(delta.dt_bias);
   d.push[kPushHeadNorm] = builder.vector(delta.norm);
