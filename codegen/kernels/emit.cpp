@@ -97,6 +97,9 @@ Value Emit::load_splat_f32(Address a) {
 Value Emit::load_splat_i32(Address a) {
   return b_.create<vec::LoadSplatOp>(loc_, i32(), a.base, a.disp);
 }
+Value Emit::load_repeated(Address a) {
+  return lanes_ == 4 ? load(i8(), a) : Value(b_.create<vec::LoadRepeatedOp>(loc_, i8(), a.base, a.disp));
+}
 Value Emit::gather_f32(Address a, Value index, int scale) {
   return b_.create<vec::GatherOp>(loc_, f32(), a.base, a.disp, index, int64_t(scale));
 }

@@ -77,6 +77,7 @@ public:
   void store(Value v, Address a, unsigned lanes = 0);
   Value load_splat_f32(Address a);
   Value load_splat_i32(Address a);
+  Value load_repeated(Address a); ///< 16 bytes, in every 128-bit part
   Value gather_f32(Address a, Value index_i32, int scale);
   Value gather_i32(Address a, Value index_i32, int scale);
   void prefetch(Address a);

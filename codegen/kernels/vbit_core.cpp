@@ -3,12 +3,19 @@
 //   w = (code - level) * scale[row][k / 32], level = 2^(width - 1) - 1
 //
 // Data (CMF specification 2.6, 2.7): widths, a byte a row; f16 scales, one for 32 weights; in vbit_ro a table of rows +
-// 1 u32, where rows start; then the rows' codes, highest bit first, K / 8 bytes for each bit of the width. A row a
-// lane: a gather takes the four bytes around a code, a byte shuffle turns them, a shift by lanes brings the code down.
-// All is counted from the group's own start, which is a pointer, so that 32 bits suffice; in vbit that start is the sum
-// of all widths before. Lanes beyond a short group's rows have width 0 and read its first row. Four bytes from the last
-// code on end inside the tail padding that the layout states.
-// Registers: bit[v] the rows' next bits, acc[t][v] the sums, both carried over K.
+// 1 u32, where rows start; then the rows' codes, highest bit first, K / 8 bytes for each bit of the width. Sixteen
+// codes take two bytes a bit, so a unit of sixteen starts on a byte, and within it the places of the codes depend on
+// the width alone: a table beside the code has them for each width.
+//
+// Row by row, a weight a lane:
+//   dwords = the two bytes of each code, the first uppermost     a byte lookup
+//   level  = f32(dwords >> shift & mask) - 2^(width - 1) + 1     the code is put below the exponent of 2^23
+//   group  = sum of the two units: level * x                     per lane
+//   acc    = fma(group, scale, acc)
+// and the lanes are added where the row ends. All vectors together are sixteen lanes on every target, so that sums have
+// the same order and bits everywhere. A unit is read as 16 bytes, which may end inside the tail padding that the layout
+// states.
+// Registers: places, shift, mask, zero of the row; acc[t], carried over K.
 
 #include "codegen/kernels/vbit_core.h"
 
@@ -20,16 +27,27 @@ using formats::KernelArgs;
 
 namespace {
 
-constexpr unsigned kGroup = 32; // weights that share a scale
-constexpr unsigned kUnroll = 4; // weights an iteration
+constexpr unsigned kUnit = 16, kUnits = 2;     // weights, of which two units share a scale
+constexpr unsigned kGroup = kUnit * kUnits;    // weights that share a scale
+constexpr unsigned kScales = 16;               // converted at once
+constexpr int64_t kLanesBytes = 64;            // of sixteen lanes
+constexpr uint32_t kInteger = 0x4b000000;      // 2^23 as f32: integers below it are its lowest bits
+constexpr int64_t kWidthRow = 4 * kLanesBytes; // of the table by width
+constexpr unsigned kMostBits = 8;
 
 } // namespace
 
 VBitCore::VBitCore(Emit& e, const KernelSpec& spec, unsigned vectors)
     : e_(e), spec_(spec), vectors_(vectors), has_offsets_(spec.codec == formats::CodecId::kVBitRO) {}
 
+unsigned VBitCore::parts() const {
+  return kUnit / e_.lanes();
+}
+
 std::vector<Value> VBitCore::begin_call(Value args, Address scratch) {
   scratch_ = scratch;
+  scales_ = scratch_ + kLanesBytes;
+  sums_ = scales_ + kLanesBytes;
   const int64_t scale_bytes = int64_t(spec_.k) / kGroup * 2;
   Value payload = e_.load_ptr(args, offsetof(KernelArgs, tensor));
   Value rows = e_.load_index(args, offsetof(KernelArgs, tensor_rows));
@@ -62,92 +80,138 @@ Value VBitCore::widths_before(Value args, Value widths, Value count) {
   return e_.reduce_add(sums[0]);
 }
 
-VBitCore::Rows VBitCore::rows_of(Value widths) {
-  Rows rows;
-  std::vector<Value> width;
-  for (unsigned v = 0; v < vectors_; ++v) {
-    const unsigned lanes = std::min(spec_.rows - v * e_.lanes(), e_.lanes());
-    Value bytes = e_.load(e_.narrow(e_.i8_type()), {widths, int64_t(v) * e_.lanes()}, lanes);
-    width.push_back(e_.widen_unsigned(bytes));
-    e_.store(width[v], scratch_ + int64_t(v) * e_.vector_bytes());
-  }
-  for (unsigned v = 0; v < vectors_; ++v) {
-    Value before = e_.splat_i32(0);
-    for (unsigned r = 0; r + 1 < spec_.rows; ++r) {
-      std::vector<int32_t> is_behind(e_.lanes());
-      for (unsigned l = 0; l < e_.lanes(); ++l)
-        is_behind[l] = v * e_.lanes() + l > r && v * e_.lanes() + l < spec_.rows ? -1 : 0;
-      Value one = e_.load_splat_i32(scratch_ + int64_t(r) * 4);
-      before = e_.add(before, e_.bit_and(one, e_.lanes_i32(is_behind)));
+/// By width: places of the codes' bytes in a unit, how far codes stand above bit 0, the mask, what a code of the level
+/// 0 is as f32; sixteen lanes each.
+Value VBitCore::width_table() {
+  std::vector<uint32_t> table;
+  for (unsigned width = 0; width <= kMostBits; ++width) {
+    std::vector<uint32_t> places, shift;
+    for (unsigned i = 0; i < kUnit; ++i) {
+      const unsigned bit = i * width, byte = bit / 8;
+      places.push_back(byte << 24 | (byte + 1) << 16);
+      shift.push_back(32 - bit % 8 - width);
     }
-    rows.start.push_back(e_.mul(before, e_.splat_i32(int32_t(spec_.k))));
-    rows.unused.push_back(e_.sub(e_.splat_i32(32), width[v]));
-    rows.mask.push_back(e_.shr_v(e_.splat_i32(-1), rows.unused[v]));
-    rows.level.push_back(e_.shr_u(rows.mask[v], 1));
+    table.insert(table.end(), places.begin(), places.end());
+    table.insert(table.end(), shift.begin(), shift.end());
+    table.insert(table.end(), kUnit, (1u << width) - 1);
+    table.insert(table.end(), kUnit, kInteger + (width ? (1u << (width - 1)) - 1 : 0));
   }
-  return rows;
+  return e_.table(table);
 }
 
-Sums VBitCore::sums_of(const std::vector<Value>& tokens, const Rows& rows, Value scales, Value stream) {
-  const size_t sums = tokens.size() * vectors_;
-  const int32_t scale_bytes = int32_t(spec_.k / kGroup * 2);
-  std::vector<int8_t> turned;
-  for (int i = 0; i < 16; ++i)
-    turned.push_back(int8_t(i ^ 3));
-  std::vector<Value> carried(sums, e_.splat_f32(0));
-  carried.insert(carried.end(), rows.start.begin(), rows.start.end());
-  carried = e_.loop(
-      e_.index(0), e_.index(int64_t(spec_.k / kGroup)), 1, carried, [&](Value group, const std::vector<Value>& outer) {
-        std::vector<Value> scale;
-        for (unsigned v = 0; v < vectors_; ++v) {
-          std::vector<int32_t> lane(e_.lanes());
-          for (unsigned l = 0; l < e_.lanes(); ++l)
-            lane[l] = int32_t(std::min(v * e_.lanes() + l, spec_.rows - 1)) * scale_bytes;
-          scale.push_back(e_.half_bits_to_f32(e_.gather_i32({e_.offset(scales, group, 2), 0}, e_.lanes_i32(lane), 1)));
-        }
-        return e_.loop(e_.index(0), e_.index(kGroup), kUnroll, outer, [&](Value k, const std::vector<Value>& in) {
-          std::vector<Value> next = in;
-          for (unsigned i = 0; i < kUnroll; ++i)
-            for (unsigned v = 0; v < vectors_; ++v) {
-              Value& bit = next[sums + v];
-              Value bytes = e_.bitcast(e_.gather_i32({stream, 0}, e_.shr_u(bit, 3), 1), e_.i8());
-              Value word = e_.bitcast(e_.lookup16(bytes, e_.table16(turned)), e_.i32());
-              Value behind = e_.sub(rows.unused[v], e_.bit_and(bit, e_.splat_i32(7)));
-              Value code = e_.bit_and(e_.shr_v(word, behind), rows.mask[v]);
-              Value w = e_.mul(e_.to_f32(e_.sub(code, rows.level[v])), scale[v]);
-              for (size_t t = 0; t < tokens.size(); ++t) {
-                Value token = e_.offset(e_.offset(tokens[t], group, int64_t(kGroup) * 4), k, 4);
-                Value& acc = next[t * vectors_ + v];
-                acc = e_.fma(w, e_.load_splat_f32({token, int64_t(i) * 4}), acc);
-              }
-              // A width is what its 32 lacks.
-              bit = e_.add(bit, e_.sub(e_.splat_i32(32), rows.unused[v]));
-            }
+VBitCore::Row VBitCore::row_of(Value number) {
+  Row row;
+  row.width = e_.read_index({e_.offset(scratch_.base, number, 4), scratch_.disp});
+  const Address at{e_.offset(width_table(), row.width, kWidthRow), 0};
+  for (unsigned p = 0; p < parts(); ++p) {
+    row.places.push_back(e_.load(e_.i32(), at + p * e_.vector_bytes()));
+    row.shift.push_back(e_.load(e_.i32(), at + kLanesBytes + p * e_.vector_bytes()));
+  }
+  row.mask = e_.load(e_.i32(), at + 2 * kLanesBytes);
+  row.zero = e_.load(e_.f32(), at + 3 * kLanesBytes);
+  return row;
+}
+
+/// Levels of the unit at `stream` as f32.
+std::vector<Value> VBitCore::levels(const Row& row, Value stream) {
+  Value integer = e_.splat_i32(int32_t(kInteger));
+  std::vector<Value> levels;
+  for (unsigned p = 0; p < parts(); ++p) {
+    Value places = e_.bitcast(row.places[p], e_.i8());
+    Value dwords = e_.lookup16(e_.load_repeated({stream, 0}), places);
+    Value codes = e_.shr_v(e_.bitcast(dwords, e_.i32()), row.shift[p]);
+    Value number =
+        e_.lanes() == 16 ? e_.blend_bits(row.mask, codes, integer) : e_.bit_or(e_.bit_and(codes, row.mask), integer);
+    levels.push_back(e_.sub(e_.bitcast(number, e_.f32()), row.zero));
+  }
+  return levels;
+}
+
+/// Adds `count` groups, at most kScales, whose scales stand converted in scratch.
+std::vector<Value> VBitCore::over_groups(const Row& row, const Cursor& at, Value count, std::vector<Value> sums) {
+  const size_t own = sums.size();
+  sums.push_back(at.stream);
+  sums = e_.loop(e_.index(0), count, 1, sums, [&](Value group, const std::vector<Value>& in) {
+    std::vector<Value> next = in, total(own);
+    for (unsigned u = 0; u < kUnits; ++u) {
+      const std::vector<Value> level = levels(row, u ? e_.offset(in[own], row.width, 2 * u) : in[own]);
+      for (size_t i = 0; i < own; ++i) {
+        const size_t t = i / parts(), p = i % parts();
+        Value x = e_.load(
+            e_.f32(), {e_.offset(at.tokens[t], group, kGroup * 4), int64_t(u * kLanesBytes + p * e_.vector_bytes())});
+        total[i] = u ? e_.fma(level[p], x, total[i]) : e_.mul(level[p], x);
+      }
+    }
+    Value scale = e_.load_splat_f32({e_.offset(scales_.base, group, 4), scales_.disp});
+    for (size_t i = 0; i < own; ++i)
+      next[i] = e_.fma(total[i], scale, in[i]);
+    next[own] = e_.offset(in[own], row.width, 2 * kUnits);
+    return next;
+  });
+  return sums;
+}
+
+/// A row's sums by token, in every lane.
+std::vector<Value> VBitCore::row_sums(const Row& row, const Cursor& at) {
+  const uint64_t groups = spec_.k / kGroup;
+  const size_t tokens = at.tokens.size(), own = tokens * parts();
+  std::vector<Value> carried(own, e_.splat_f32(0));
+  carried.push_back(at.stream);
+  carried.push_back(at.scales);
+  carried.insert(carried.end(), at.tokens.begin(), at.tokens.end());
+  const auto some = [&](const std::vector<Value>& in, uint64_t count) {
+    for (unsigned p = 0; p * e_.lanes() < count; ++p)
+      e_.store(e_.to_f32(e_.load(e_.narrow(e_.f16_type()), {in[own + 1], int64_t(p) * e_.lanes() * 2})),
+               scales_ + int64_t(p) * e_.vector_bytes());
+    return over_groups(row, {in[own], in[own + 1], {in.begin() + own + 2, in.end()}}, e_.index(int64_t(count)),
+                       {in.begin(), in.begin() + own});
+  };
+  if (groups >= kScales)
+    carried =
+        e_.loop(e_.index(0), e_.index(int64_t(groups / kScales)), 1, carried, [&](Value, const std::vector<Value>& in) {
+          std::vector<Value> next = some(in, kScales);
+          next.push_back(e_.offset(in[own + 1], kScales * 2));
+          for (size_t t = 0; t < tokens; ++t)
+            next.push_back(e_.offset(in[own + 2 + t], int64_t(kScales) * kGroup * 4));
           return next;
         });
-      });
-  carried.resize(sums);
-  return carried;
+  if (groups % kScales)
+    carried = some(carried, groups % kScales);
+  std::vector<Value> sums;
+  for (size_t t = 0; t < tokens; ++t) {
+    std::vector<Value> part(carried.begin() + t * parts(), carried.begin() + (t + 1) * parts());
+    for (size_t half = parts() / 2; half > 0; half /= 2)
+      for (size_t p = 0; p < half; ++p)
+        part[p] = e_.add(part[p], part[p + half]);
+    sums.push_back(e_.reduce_add(part[0]));
+  }
+  return sums;
 }
 
 VBitCore::Result VBitCore::run(const std::vector<Value>& tokens, const std::vector<Value>& carried) {
   const int64_t scale_bytes = int64_t(spec_.k) / kGroup * 2;
   const int64_t rows = spec_.rows;
-  const Rows lanes = rows_of(carried[0]);
-  Value stream = has_offsets_ ? e_.offset(streams_, e_.read_index({carried[2], 0}), 1) : carried[2];
-  Result result;
-  result.next = {e_.offset(carried[0], rows), e_.offset(carried[1], rows * scale_bytes)};
-  if (has_offsets_) {
-    result.next.push_back(e_.offset(carried[2], rows * 4));
-  } else {
-    // Where the last row ends the next group starts.
-    Value all = e_.splat_i32(0);
-    for (int64_t r = 0; r < rows; ++r)
-      all = e_.add(all, e_.load_splat_i32(scratch_ + r * 4));
-    e_.store(all, scratch_, 1);
-    result.next.push_back(e_.offset(stream, e_.read_index(scratch_), int64_t(spec_.k) / 8));
+  for (unsigned v = 0; v < vectors_; ++v) {
+    const unsigned lanes = std::min(spec_.rows - v * e_.lanes(), e_.lanes());
+    Value bytes = e_.load(e_.narrow(e_.i8_type()), {carried[0], int64_t(v) * e_.lanes()}, lanes);
+    e_.store(e_.widen_unsigned(bytes), scratch_ + int64_t(v) * e_.vector_bytes());
   }
-  result.sums = sums_of(tokens, lanes, carried[1], stream);
+  Value stream = has_offsets_ ? e_.offset(streams_, e_.read_index({carried[2], 0}), 1) : carried[2];
+  stream = e_.loop(e_.index(0), e_.index(rows), 1, {stream}, [&](Value number, const std::vector<Value>& in) {
+    const Row row = row_of(number);
+    const std::vector<Value> sums = row_sums(row, {in[0], e_.offset(carried[1], number, scale_bytes), tokens});
+    for (size_t t = 0; t < tokens.size(); ++t)
+      e_.store(sums[t], {e_.offset(sums_.base, number, 4), sums_.disp + int64_t(t) * kLanesBytes}, 1);
+    return std::vector<Value>{e_.offset(in[0], row.width, int64_t(spec_.k) / 8)};
+  })[0];
+  Result result;
+  for (size_t t = 0; t < tokens.size(); ++t)
+    for (unsigned v = 0; v < vectors_; ++v)
+      result.sums.push_back(e_.load(e_.f32(), sums_ + int64_t(t) * kLanesBytes + int64_t(v) * e_.vector_bytes(),
+                                    std::min(spec_.rows - v * e_.lanes(), e_.lanes())));
+  // Where the last row ends the next group starts.
+  result.next = {e_.offset(carried[0], rows), e_.offset(carried[1], rows * scale_bytes),
+                 has_offsets_ ? e_.offset(carried[2], rows * 4) : stream};
   return result;
 }
 

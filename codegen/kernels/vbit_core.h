@@ -12,7 +12,7 @@ class VBitCore {
 public:
   VBitCore(Emit& e, const KernelSpec& spec, unsigned vectors);
 
-  /// Emits what is read once a call; gives what the groups carry from one to the next. `scratch`: 64 bytes.
+  /// Emits what is read once a call; gives what the groups carry from one to the next. `scratch`: of the kernel.
   std::vector<Value> begin_call(Value args, Address scratch);
 
   /// Sums of a group, and what the next one is given.
@@ -23,22 +23,32 @@ public:
   Result run(const std::vector<Value>& tokens, const std::vector<Value>& carried);
 
 private:
-  /// What the rows of a group are, a row a lane.
-  struct Rows {
-    std::vector<Value> start;  ///< bits from the group's stream to the row's
-    std::vector<Value> unused; ///< 32 - width
-    std::vector<Value> mask;   ///< width ones
-    std::vector<Value> level;  ///< what a code of 0 lies below 0
+  /// What depends on a row's width.
+  struct Row {
+    Value width;               ///< index
+    std::vector<Value> places; ///< where the bytes of 16 weights' codes are: by bytes to look up, or lanes to gather
+    std::vector<Value> shift;
+    Value mask, zero;
   };
-  Rows rows_of(Value widths);
-  Sums sums_of(const std::vector<Value>& tokens, const Rows& rows, Value scales, Value stream);
+  /// Where a row is read.
+  struct Cursor {
+    Value stream, scales;
+    std::vector<Value> tokens;
+  };
+
+  unsigned parts() const; ///< vectors of 16 lanes
+  Value width_table();
+  Row row_of(Value number);
+  std::vector<Value> levels(const Row& row, Value stream);
+  std::vector<Value> over_groups(const Row& row, const Cursor& at, Value count, std::vector<Value> sums);
+  std::vector<Value> row_sums(const Row& row, const Cursor& at);
   Value widths_before(Value args, Value widths, Value count);
 
   Emit& e_;
   const KernelSpec& spec_;
   unsigned vectors_;
   bool has_offsets_; ///< vbit_ro: a table says where rows start
-  Address scratch_;
+  Address scratch_, scales_, sums_;
   Value streams_;
 };
 

@@ -189,6 +189,8 @@ const LaneRow kLaneRows[] = {
     {"vec.shr_s", "i32", kAvx2, {{"vpsrad", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpsrad(e.d(), e.r(0), static_cast<uint8_t>(e.imm)); }}},
     {"vec.shr_v", "i32", kAvx2, {{"vpsrlvd", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpsrlvd(e.d(), e.r(0), m); }); }}},
     {"vec.fma", "f32", kAvx2, {{"vfmadd", 0b111, false, -1, false}, false, [](const Encoding& e) { emit_fma(e); }}},
+    {"vec.load_repeated", "i8", kAvx2, {{"vbroadcasti128", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vbroadcasti128(Ymm(e.result), e.mem); }}},
+    {"vec.load_repeated", "i8", kAvx512, {{"vbroadcasti32x4", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vbroadcasti32x4(e.bits == 512 ? Zmm(e.result) : Ymm(e.result), e.mem); }}},
     {"vec.load_splat", "f32", kAvx2, {{"vbroadcastss", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vbroadcastss(e.d(), e.mem); }}},
     {"vec.load_splat", "i32", kAvx2, {{"vpbroadcastd", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpbroadcastd(e.d(), e.mem); }}},
     {"vec.load_splat", "i16", kAvx2, {{"vpbroadcastw", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpbroadcastw(e.d(), e.mem); }}},

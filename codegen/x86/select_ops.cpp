@@ -174,6 +174,15 @@ struct OpSelectors {
     return {};
   }
 
+  static Status load_repeated(Selector& s, mlir::Operation* op) {
+    auto load = llvm::cast<vec::LoadRepeatedOp>(op);
+    s.regs_[load] = s.add({.rules = lane_row("vec.load_repeated", lane_name(load), s.features_),
+                           .bits = s.width_of(load),
+                           .def = s.new_vector(load),
+                           .mem = s.memory(load.getPtr(), static_cast<int64_t>(load.getOffset()))});
+    return {};
+  }
+
   static Status gather(Selector& s, mlir::Operation* op) {
     auto gather = llvm::cast<vec::GatherOp>(op);
     const unsigned bits = s.bits_of(gather);
@@ -403,6 +412,7 @@ struct OpSelectors {
         {"vec.load", load},
         {"vec.load_index", load_field<vec::LoadIndexOp>},
         {"vec.load_ptr", load_field<vec::LoadPtrOp>},
+        {"vec.load_repeated", load_repeated},
         {"vec.load_splat", load_splat},
         {"vec.mul_bits", mul_bits},
         {"vec.pair_add", pair_add},

@@ -14,6 +14,12 @@ static LogicalResult verifyTable(Operation* op) {
   return success();
 }
 
+LogicalResult LoadRepeatedOp::verify() {
+  const unsigned bits = getVectorBits(getType());
+  if (bits != 256 && bits != 512)
+    return emitOpError("needs 256 or 512 bits, not ") << bits;
+  return success();
+}
 LogicalResult Lookup64Op::verify() {
   return verifyTable(*this);
 }

@@ -31,6 +31,22 @@ def Vec_Lookup128Op : Vec_Op<"lookup128", [Pure, SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+def Vec_LoadRepeatedOp : Vec_Op<"load_repeated", [MemoryEffects<[MemRead]>]> {
+  let summary = "reads 16 bytes and repeats them in every 128 bits";
+  let description = [{
+    Reads 16 bytes at `ptr + offset`: what `vec.lookup16` takes as its table in every part. Needs 256 or 512 bits; in
+    128 bits it would be a `vec.load`.
+
+    ```mlir
+    %t = vec.load_repeated %p[32] : vector<32xi8>
+    ```
+  }];
+  let arguments = (ins Vec_PtrType:$ptr, I64Attr:$offset);
+  let results = (outs Vec_I8Vector:$result);
+  let assemblyFormat = "$ptr `[` $offset `]` attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Vec_SelectNegativeOp : Vec_Op<"select_negative", [Pure, SameOperandsAndResultType]> {
   let summary = "bytes of one vector where another's are negative, else of a third";
   let description = [{

@@ -69,6 +69,16 @@ void loadSplat(mlir::Operation* op, Frame& frame) {
   frame[load] = value;
 }
 
+void loadRepeated(mlir::Operation* op, Frame& frame) {
+  constexpr size_t kPart = 16;
+  auto load = llvm::cast<LoadRepeatedOp>(op);
+  const uint8_t* from = addressOf(frame, load.getPtr(), load.getOffset());
+  Datum value;
+  for (size_t at = 0; at < lanesOf(load); at += kPart)
+    std::memcpy(value.bytes.data() + at, from, kPart);
+  frame[load] = value;
+}
+
 void gather(mlir::Operation* op, Frame& frame) {
   auto gather = llvm::cast<GatherOp>(op);
   const Datum index = frame.lookup(gather.getIndex());
@@ -91,6 +101,7 @@ void cortiq::vec::interp::addMemoryOps(OpTable& table) {
   table["vec.load"] = load;
   table["vec.load_index"] = loadField<LoadIndexOp>;
   table["vec.load_ptr"] = loadField<LoadPtrOp>;
+  table["vec.load_repeated"] = loadRepeated;
   table["vec.load_splat"] = loadSplat;
   table["vec.prefetch"] = prefetch;
   table["vec.ptr_add"] = ptrAdd;

@@ -259,3 +259,11 @@ vec.kernel @narrow_halves(%args: !vec.ptr) {
   // expected-error @+1 {{needs 512 bits, not 128}}
   %w = vec.lookup128 %v, %v, %v : vector<16xi8>
 }
+
+// -----
+
+vec.kernel @repeated_in_one_part(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  // expected-error @+1 {{needs 256 or 512 bits, not 128}}
+  %v = vec.load_repeated %p[0] : vector<16xi8>
+}

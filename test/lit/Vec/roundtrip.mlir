@@ -167,5 +167,7 @@ vec.kernel @bytes(%args: !vec.ptr) {
   %3 = vec.blend_bits %2, %a, %1 : vector<64xi8>
   // CHECK: vec.bit_fields %{{.*}}, %{{.*}} : vector<64xi8>
   %4 = vec.bit_fields %3, %2 : vector<64xi8>
+  // CHECK: vec.load_repeated %{{.*}}[16] : vector<32xi8>
+  %5 = vec.load_repeated %p[16] : vector<32xi8>
   vec.return
 }

@@ -213,6 +213,16 @@ TEST(X86Ops, SplatsAndGathersReadTheirLanesOnly) {
         ASSERT_EQ(testing::compare_with_interpreter(parsed.kernel, target, in0, in1, bits / 8, 0, 0), "")
             << lane << " at " << bits << " on " << target;
       }
+      if (bits > 128) {
+        auto parsed =
+            testing::parse_kernel(head("repeated") + "  %v = vec.load_repeated %p[0] : " + vector_type(bits, "i8") +
+                                  "\n  vec.store %v, %o[0] : " + vector_type(bits, "i8") + "\n}\n");
+        ASSERT_TRUE(parsed.kernel);
+        GuardedBuffer in0(16), in1(1);
+        fill(random, "i8", in0.bytes());
+        ASSERT_EQ(testing::compare_with_interpreter(parsed.kernel, target, in0, in1, bits / 8, 0, 0), "")
+            << "16 bytes repeated at " << bits << " on " << target;
+      }
       const std::string ints = vector_type(bits, "i32");
       auto parsed = testing::parse_kernel(head("gather") + "  %i = vec.load %q[0] : " + ints +
                                           "\n  %v = vec.gather %p[8], %i * 4 : " + ints + " -> " + ints +
