@@ -200,7 +200,8 @@ void Fusion::joinHeads(std::vector<GpuStage>& stages) const {
     const artifact::AttentionPrepOpT* prep = stage.calls[0].op->AsAttentionPrepOp();
     const artifact::AttentionOpT* attention = next.calls[0].op->AsAttentionOp();
     if (!prep || !attention || prep->layer != attention->layer || prep->q != attention->q ||
-        prep->q_column != attention->q_column || prep->heads != attention->heads || uses_[prep->q].last != next.last)
+        prep->q_column != attention->q_column || prep->heads != attention->heads || isAnchored(*attention) ||
+        uses_[prep->q].last != next.last)
       continue;
     GpuCall joined = next.calls[0];
     joined.op = nullptr;

@@ -52,6 +52,13 @@ std::string refuseVector(uint32_t index, const GpuBuilder& builder) {
   return plain ? std::string() : "vector " + weight.name + " is made at run time";
 }
 
+std::string refuseVectors(const std::vector<uint32_t>& weights, const GpuBuilder& builder) {
+  for (const uint32_t weight : weights)
+    if (std::string reason = refuseVector(weight, builder); !reason.empty())
+      return reason;
+  return {};
+}
+
 GpuPlace GpuBuilder::place(uint32_t slot, uint64_t column) const {
   const artifact::GpuBufferT& buffer = *out_.buffers[slot];
   return {static_cast<uint32_t>(buffer.start + column), static_cast<uint32_t>(buffer.stride), buffer.lanes};
@@ -136,6 +143,18 @@ uint32_t GpuBuilder::vectors(const std::vector<uint32_t>& weights) {
   for (const uint32_t weight : weights)
     vector(weight);
   return start;
+}
+
+uint32_t GpuBuilder::words(const std::vector<uint32_t>& table) {
+  auto [at, inserted] = words_.try_emplace(table, static_cast<uint32_t>(out_.vector_floats));
+  if (inserted) {
+    auto row = std::make_unique<artifact::GpuVectorT>();
+    row->words = table;
+    row->start = out_.vector_floats;
+    out_.vector_floats += ceilDiv(table.size(), 4) * 4;
+    out_.vectors.push_back(std::move(row));
+  }
+  return at->second;
 }
 
 uint32_t GpuBuilder::ring(uint32_t layer) const {
@@ -258,8 +277,9 @@ void GpuBuilder::endStep(std::vector<std::unique_ptr<artifact::GpuStepT>>& steps
 const GpuOpRow* findGpuOp(artifact::Op op) {
   static const GpuOpRow* const table[] = {&kGpuAdd,           &kGpuAttention,   &kGpuAttentionPrep, &kGpuCausalConv,
                                           &kGpuClusterLogits, &kGpuConcatHeads, &kGpuEmbed,         &kGpuGate,
-                                          &kGpuGatedDelta,    &kGpuGlu,         &kGpuLogits,        &kGpuMatmul,
-                                          &kGpuNorm,          &kGpuQuantize,    &kGpuShortConv};
+                                          &kGpuGatedDelta,    &kGpuGlu,         &kGpuHadamard,      &kGpuKda,
+                                          &kGpuLogits,        &kGpuMatmul,      &kGpuNorm,          &kGpuPlace,
+                                          &kGpuQuantize,      &kGpuResonance,   &kGpuShortConv,     &kGpuVmfPhase};
   for (const GpuOpRow* row : table)
     if (row->op == op)
       return row;

@@ -2,6 +2,7 @@
 
 // Dispatches of shaders for the calls of a program. One file an operation (ops/), one row of the table below.
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,6 +89,8 @@ public:
   /// f32 vectors whose sizes are multiples of 16 bytes, one behind the other among those of kBindVectors; the start of
   /// the first.
   uint32_t vectors(const std::vector<uint32_t>& weights);
+  /// The start of these words among what kBindVectors has.
+  uint32_t words(const std::vector<uint32_t>& table);
   /// Columns of a token's row of rotation table `table`: words of the step buffer of its cosines and sines.
   std::pair<uint32_t, uint32_t> rotation(uint32_t table) const;
   /// A copy of `slot` in lane order, made in a step of its own in front of this one; the slot itself when it has that
@@ -143,6 +146,7 @@ private:
   artifact::GpuProgramT& out_;
   llvm::StringMap<uint32_t> modules_;
   llvm::DenseMap<uint32_t, uint32_t> vectors_;
+  std::map<std::vector<uint32_t>, uint32_t> words_;
   llvm::DenseMap<uint32_t, Stack> stacks_;                         ///< by the first weight
   Dispatches prepared_, current_, behind_;                         ///< steps in this order
   llvm::DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> copied_; ///< slot and column: start
@@ -162,9 +166,31 @@ struct HeadPrep {
 };
 HeadPrep headPrep(const artifact::AttentionPrepOpT& prep, GpuBuilder& builder);
 
+/// A dispatch of operations with a state: of `groups` workgroups, each of which walks all tokens.
+artifact::GpuDispatchT walkTokens(uint32_t state, uint64_t groups, const GpuBuilder& builder);
+/// Invocations of such a workgroup that has columns of a head's state.
+inline uint32_t deltaLocal(uint64_t valueDim) {
+  return valueDim > 64 ? 128 : 64;
+}
+
+/// Rows of a dispatch that has one invocation a value.
+struct ValueRows {
+  GpuPlace input, out;
+  uint64_t elements;
+  const GpuPlace* aux = nullptr;
+  uint32_t vector = 0; ///< start of what it has at kPushVector
+};
+Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRows& rows,
+                      std::vector<codegen::SpecValue> constants);
+
 /// Both calls in one dispatch, for a single token.
 Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
                           GpuBuilder& builder);
+
+/// Attention of another shader, with windows of head groups or with anchors (ops/attention_anchored.cpp).
+bool isAnchored(const artifact::AttentionOpT& attention);
+std::string refuseAnchored(const artifact::AttentionOpT& attention, const GpuBuilder& builder);
+Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builder);
 
 /// Positions from which on a single token's attention over a cache takes shares, and how many it takes then; 1 = none.
 inline constexpr uint32_t kFarFrom = 1024;
@@ -185,7 +211,8 @@ const GpuOpRow* findGpuOp(artifact::Op op);
 
 // Rows of operations, in their files.
 extern const GpuOpRow kGpuAdd, kGpuAttention, kGpuAttentionPrep, kGpuCausalConv, kGpuClusterLogits, kGpuConcatHeads,
-    kGpuEmbed, kGpuGate, kGpuGatedDelta, kGpuGlu, kGpuLogits, kGpuMatmul, kGpuNorm, kGpuQuantize, kGpuShortConv;
+    kGpuEmbed, kGpuGate, kGpuGatedDelta, kGpuGlu, kGpuHadamard, kGpuKda, kGpuLogits, kGpuMatmul, kGpuNorm, kGpuPlace,
+    kGpuQuantize, kGpuResonance, kGpuShortConv, kGpuVmfPhase;
 
 /// The dispatches behind a step that choose the largest logit of every head token.
 Status lowerArgmax(GpuBuilder& builder, uint32_t logits);
@@ -211,7 +238,8 @@ inline uint64_t laneRow(uint64_t elements) {
 std::string codecTemplate(std::string_view op, const artifact::WeightT& weight);
 /// Why the GPU cannot run `op` on matrix `index`; empty when it can.
 std::string refuseMatrix(std::string_view op, uint32_t index, const GpuBuilder& builder);
-/// Why vector `index` cannot be one of kBindVectors; empty when it can, or is absent.
+/// Why vector `index`, or one of `weights`, cannot be one of kBindVectors; empty when it can, or is absent.
 std::string refuseVector(uint32_t index, const GpuBuilder& builder);
+std::string refuseVectors(const std::vector<uint32_t>& weights, const GpuBuilder& builder);
 
 } // namespace cortiq::compiler

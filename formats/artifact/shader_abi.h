@@ -23,7 +23,7 @@ namespace cortiq::formats {
 enum ShaderBinding : uint32_t {
   kBindWeight = 0, ///< a matrix in layout kPlanes
   kBindArena = 1,
-  kBindVectors = 2, ///< all f32 vectors of the model, one behind the other
+  kBindVectors = 2, ///< all f32 vectors of the model, and tables of words, one behind the other
   kBindCache =
       3, ///< one layer's: [position]{[kv_heads][k_dim] keys, [kv_heads][v_dim] values}; a ring where kRing is not 0
   kBindStep = 4,
@@ -54,7 +54,7 @@ enum PushWord : uint32_t {
   kPushWeight = 0, ///< start in 16-byte units
   kPushInput = 1,
   kPushOut = 2,
-  kPushVector = 3, ///< start of the first vector: norm weight, bias, q norm, sinks
+  kPushVector = 3, ///< start of the first vector: norm weight, bias, q norm, sinks, table of words
   kPushAux = 4,    ///< second input: residual, addend, up, keys
   kPushInputStride = 5,
   kPushOutStride = 6,
@@ -68,10 +68,16 @@ enum PushWord : uint32_t {
   // Of attention only:
   kPushSinks = 13,  ///< with kSpecPrep: the sinks, kPushVector being the norm of q
   kPushShares = 14, ///< with kSpecShares: kSpecValueDim + 2 floats a share, head by head of each token
-  // Of gated_delta only:
+  // Of gated_delta, kda and vmf_phase only:
   kPushBeta = 10,
   kPushBetaStride = 11,
   kPushHeadNorm = 13,
+  kPushFades = 14,  ///< what decays come of; a token's row is kPushInputStride from the last one's
+  kPushOpening = 7, ///< gates of the result; kPushThirdStride from the last token's
+  // Of attention_anchored only:
+  kPushAnchorKeys = 10, ///< vectors
+  kPushAnchorValues = 11,
+  kPushWindows = 12, ///< table of words
   // Of matrices only:
   kPushSquaresIn = 10,  ///< parts of the sum of squares, kSpecNormIn a token
   kPushRoutes = 11,     ///< with kSpecExperts: what moe_route left, in words
@@ -155,7 +161,13 @@ enum SpecId : uint32_t {
   kSpecRouted = 58,  ///< experts to choose from
   kSpecRouteScale = 59, ///< f32
   kSpecRouteBias = 69,
-  kSpecTop = 70, ///< top_logits: values a record
+  kSpecTop = 70,      ///< top_logits: values a record
+  kSpecInverse = 90,  ///< hadamard: as HadamardOp
+  kSpecRounded = 91,  ///< hadamard: HadamardOp's half
+  kSpecCorrects = 92, ///< vmf_phase: VmfPhaseOp's delta
+  kSpecAnchors = 93,  ///< attention_anchored: keys and values of the weights a KV head
+  kSpecWindows = 94,  ///< attention_anchored: 1 = a window a KV head at kPushWindows
+  kSpecStill = 95,    ///< rope_kv: 1 = queries are kept as they were too
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSegmentSlots = 60, ///< slots a segment
   kSpecBankSlotWords = 61,    ///< words a slot of gate and up

@@ -32,6 +32,11 @@ public:
       CORTIQ_RETURN_IF_ERROR(stack(*program_.stacks()->Get(i)));
     for (const artifact::GpuVector* vector : *program_.vectors()) {
       const std::vector<WeightRef>& weights = artifact_.resolver.weights;
+      if (vector->words()) {
+        if (!formats::range_fits(vector->start(), vector->words()->size(), program_.vector_floats()))
+          return invalid("its program for the GPU has a table that is none");
+        continue;
+      }
       if (vector->weight() >= weights.size() || weights[vector->weight()].mixed ||
           weights[vector->weight()].codec->id != formats::CodecId::kF32 ||
           !formats::range_fits(vector->start() * 4, weights[vector->weight()].bytes.size(),

@@ -20,6 +20,12 @@ uint64_t round_up(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
 }
 
+std::span<const uint8_t> vector_bytes(const artifact::GpuVector& vector, const std::vector<WeightRef>& weights) {
+  if (const auto* words = vector.words())
+    return {words->Data(), words->size() * sizeof(uint32_t)};
+  return weights[vector.weight()].bytes;
+}
+
 } // namespace
 
 StatusOr<std::shared_ptr<const VulkanModel>> VulkanModel::make(const LoadedArtifact& artifact,
@@ -182,7 +188,7 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
                                        Place::kDevice, "vectors"));
   device_bytes_ += vectors_.bytes();
   for (const artifact::GpuVector* vector : *program_.vectors())
-    CORTIQ_RETURN_IF_ERROR(uploader->write(vectors_, vector->start() * 4, table[vector->weight()].bytes));
+    CORTIQ_RETURN_IF_ERROR(uploader->write(vectors_, vector->start() * 4, vector_bytes(*vector, table)));
   report(program_.vector_floats() * 4);
 
   // Blocks of many weights: a device may allow few allocations only.

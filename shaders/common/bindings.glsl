@@ -17,6 +17,7 @@ layout(set = 0, binding = 1) buffer ArenaVectors { vec4 a128[]; };
 layout(set = 0, binding = 1) buffer ArenaWords { uint au32[]; };
 layout(set = 0, binding = 1) buffer ArenaQuads { uvec4 au128[]; };
 layout(set = 0, binding = 2) readonly buffer VectorFloats { float v32[]; };
+layout(set = 0, binding = 2) readonly buffer VectorWords { uint vu32[]; };
 layout(set = 0, binding = 3) buffer CacheFloats { float kv32[]; };
 layout(set = 0, binding = 3) buffer CacheWords { uint kvu32[]; };
 layout(set = 0, binding = 3) buffer CacheQuads { uvec4 kvu128[]; };

@@ -1,4 +1,4 @@
-// Rows of a matrix as vectors: row ids[t] for each token, one invocation a group of 32 weights.
+// Rows of a matrix as vectors: row ids[t] for each token, zeros where there is none; one invocation a group of 32 weights.
 
 layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
 layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
@@ -14,10 +14,12 @@ void main() {
     return;
   uint token = first_token() + gl_WorkGroupID.z;
   vec4 w[8];
-  decode_group(push[PUSH_WEIGHT], min(step_words[STEP_IDS + token], kRows - 1), g, w);
+  uint row = step_words[STEP_IDS + token];
+  decode_group(push[PUSH_WEIGHT], min(row, kRows - 1), g, w);
+  float scale = row < kRows ? kScale : 0.0;
   uint out_at = out_row(token);
   for (uint j = 0; j < 8; ++j)
     for (uint c = 0; c < 4; ++c)
       if (32 * g + 4 * j + c < kCols)
-        a32[out_at + place_of(32 * g + 4 * j + c, kOutOrder)] = w[j][c] * kScale;
+        a32[out_at + place_of(32 * g + 4 * j + c, kOutOrder)] = w[j][c] * scale;
 }

@@ -68,11 +68,11 @@ def compiled(args, model, scratch, numerics, *flags):
     return Program(args, out)
 
 
-def clear_steps(logits, vocab):
-    """How many greedy steps, from the first, have a clear winner."""
+def clear_steps(logits, vocab, prompt=len(PROMPT)):
+    """How many greedy steps behind so many tokens, from the first, have a clear winner."""
     scale = rms(logits) * CLEAR_MARGIN
     for step in range(GREEDY):
-        at = (len(PROMPT) - 1 + step) * vocab
+        at = (prompt - 1 + step) * vocab
         first, second = sorted(logits[at:at + vocab])[-1:-3:-1]
         if first - second < scale:
             return step

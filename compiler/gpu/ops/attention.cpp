@@ -10,12 +10,10 @@ using namespace formats;
 
 std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
-  if (attention.q_still != kAbsent || attention.sink_count != 0)
-    return "there is no shader for attention with anchors";
-  if (!attention.group_windows.empty())
-    return "there is no shader for windows of head groups";
   if (attention.out != kAbsent && attention.act_out != kAbsent)
     return "attention with two results";
+  if (isAnchored(attention))
+    return refuseAnchored(attention, builder);
   return refuseVector(attention.sinks, builder);
 }
 
@@ -78,6 +76,8 @@ Status addShares(const artifact::AttentionOpT& attention, uint32_t shares, GpuBu
 
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
+  if (isAnchored(attention))
+    return lowerAnchored(attention, builder);
   Dispatch d = attentionDispatch(attention, builder);
   d.row.push[kPushVector] = builder.vector(attention.sinks);
   if (builder.eightBits(attention.out != kAbsent ? attention.out : attention.act_out))

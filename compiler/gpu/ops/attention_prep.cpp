@@ -11,13 +11,9 @@ using namespace formats;
 std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   const artifact::AttentionPrepOpT& prep = *op.AsAttentionPrepOp();
   const artifact::KvLayerT& cache = *builder.program().kv_layers[prep.layer];
-  if (cache.k_dim % 8 != 0 || cache.v_dim % 8 != 0)
-    return "heads are no multiple of 8 wide";
-  if (prep.q_still != kAbsent)
-    return "queries are kept unrotated";
-  if (std::string reason = refuseVector(prep.q_norm, builder); !reason.empty())
-    return reason;
-  return refuseVector(prep.k_norm, builder);
+  if (cache.k_dim % 2 != 0 || cache.v_dim % 2 != 0)
+    return "heads are of odd width";
+  return refuseVectors({prep.q_norm, prep.k_norm}, builder);
 }
 
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
@@ -37,11 +33,13 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
                                                      {kSpecRing, builder.ring(prep.layer)},
                                                      {kSpecCacheHalf, builder.cacheHalf()},
                                                      {kSpecTemperatureLength, bitsOf(prep.temperature_length)},
-                                                     {kSpecTemperatureScale, bitsOf(prep.temperature_scale)}}));
+                                                     {kSpecTemperatureScale, bitsOf(prep.temperature_scale)},
+                                                     {kSpecStill, prep.q_still != kAbsent}}));
   d.groups = prep.heads + 2 * cache.kv_heads;
   d.layer = prep.layer;
   d.push.resize(kPushWords);
   made.put(d.push);
+  builder.putSlot(d.push, kRowOut, prep.q_still);
   builder.dispatch(std::move(d));
   return {};
 }

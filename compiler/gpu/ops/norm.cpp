@@ -10,9 +10,7 @@ using namespace formats;
 
 std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   const artifact::NormOpT& norm = *op.AsNormOp();
-  if (std::string reason = refuseVector(norm.weight, builder); !reason.empty())
-    return reason;
-  return refuseVector(norm.bias, builder);
+  return refuseVectors({norm.weight, norm.bias}, builder);
 }
 
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {

@@ -16,13 +16,51 @@ std::string take(const artifact::OpUnion&, const GpuBuilder&) {
   return {};
 }
 
-struct Rows {
-  GpuPlace input, out;
-  uint64_t elements;
-};
+Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::GluOpT& glu = *op.AsGluOp();
+  const uint64_t elements = builder.elements(glu.gate);
+  const GpuPlace up = glu.up != kAbsent ? builder.place(glu.up) : GpuPlace();
+  const GpuPlace out = builder.resultPlace(glu.out, glu.act_out, elements);
+  CORTIQ_RETURN_IF_ERROR(dispatchValues(builder, "glu",
+                                        {builder.place(glu.gate), out, elements, glu.up != kAbsent ? &up : nullptr},
+                                        {{kSpecOutOrder, out.lanes ? 1u : 0u},
+                                         {kSpecAdd, glu.up != kAbsent},
+                                         {kSpecActivation, static_cast<uint32_t>(glu.activation)},
+                                         {kSpecAlpha, bitsOf(glu.alpha)},
+                                         {kSpecLimit, bitsOf(glu.limit)}}));
+  return builder.finishResults(out, glu.out, glu.act_out, elements);
+}
 
-Status dispatchRows(GpuBuilder& builder, const char* name, const Rows& rows, const GpuPlace* aux,
-                    std::vector<codegen::SpecValue> constants) {
+Status lowerAdd(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::AddOpT& add = *op.AsAddOp();
+  const GpuPlace b = builder.place(add.b);
+  return dispatchValues(builder, "add", {builder.place(add.a), builder.place(add.out), builder.elements(add.out), &b},
+                        {{kSpecScale, bitsOf(add.scale)}});
+}
+
+Status lowerGate(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::GateOpT& gate = *op.AsGateOp();
+  const uint64_t elements = builder.elements(gate.x);
+  const GpuPlace g = builder.place(gate.g);
+  const GpuPlace out = builder.resultPlace(gate.out, gate.act_out, elements);
+  CORTIQ_RETURN_IF_ERROR(dispatchValues(builder, "gate", {builder.place(gate.x), out, elements, &g},
+                                        {{kSpecOutOrder, out.lanes ? 1u : 0u},
+                                         {kSpecFunction, static_cast<uint32_t>(gate.function)},
+                                         {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}}));
+  return builder.finishResults(out, gate.out, gate.act_out, elements);
+}
+
+Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::LogitsOpT& logits = *op.AsLogitsOp();
+  const GpuPlace place = builder.place(logits.input);
+  return dispatchValues(builder, "logits", {place, place, builder.elements(logits.input)},
+                        {{kSpecScale, bitsOf(logits.multiplier)}, {kSpecSoftcap, bitsOf(logits.softcap)}});
+}
+
+} // namespace
+
+Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRows& rows,
+                      std::vector<codegen::SpecValue> constants) {
   constants.push_back({kSpecLocal, kLocal});
   constants.push_back({kSpecRows, static_cast<uint32_t>(rows.elements)});
   artifact::GpuDispatchT d;
@@ -31,54 +69,12 @@ Status dispatchRows(GpuBuilder& builder, const char* name, const Rows& rows, con
   d.push.resize(kPushWords);
   putRow(d.push, kRowInput, rows.input);
   putRow(d.push, kRowOut, rows.out);
-  if (aux)
-    putRow(d.push, kRowAux, *aux);
+  if (rows.aux)
+    putRow(d.push, kRowAux, *rows.aux);
+  d.push[kPushVector] = rows.vector;
   builder.dispatch(std::move(d));
   return {};
 }
-
-Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::GluOpT& glu = *op.AsGluOp();
-  const uint64_t elements = builder.elements(glu.gate);
-  const GpuPlace up = glu.up != kAbsent ? builder.place(glu.up) : GpuPlace();
-  const GpuPlace out = builder.resultPlace(glu.out, glu.act_out, elements);
-  CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "glu", {builder.place(glu.gate), out, elements},
-                                      glu.up != kAbsent ? &up : nullptr,
-                                      {{kSpecOutOrder, out.lanes ? 1u : 0u},
-                                       {kSpecAdd, glu.up != kAbsent},
-                                       {kSpecActivation, static_cast<uint32_t>(glu.activation)},
-                                       {kSpecAlpha, bitsOf(glu.alpha)},
-                                       {kSpecLimit, bitsOf(glu.limit)}}));
-  return builder.finishResults(out, glu.out, glu.act_out, elements);
-}
-
-Status lowerAdd(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::AddOpT& add = *op.AsAddOp();
-  const GpuPlace b = builder.place(add.b);
-  return dispatchRows(builder, "add", {builder.place(add.a), builder.place(add.out), builder.elements(add.out)}, &b,
-                      {{kSpecScale, bitsOf(add.scale)}});
-}
-
-Status lowerGate(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::GateOpT& gate = *op.AsGateOp();
-  const uint64_t elements = builder.elements(gate.x);
-  const GpuPlace g = builder.place(gate.g);
-  const GpuPlace out = builder.resultPlace(gate.out, gate.act_out, elements);
-  CORTIQ_RETURN_IF_ERROR(dispatchRows(builder, "gate", {builder.place(gate.x), out, elements}, &g,
-                                      {{kSpecOutOrder, out.lanes ? 1u : 0u},
-                                       {kSpecFunction, static_cast<uint32_t>(gate.function)},
-                                       {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}}));
-  return builder.finishResults(out, gate.out, gate.act_out, elements);
-}
-
-Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::LogitsOpT& logits = *op.AsLogitsOp();
-  const GpuPlace place = builder.place(logits.input);
-  return dispatchRows(builder, "logits", {place, place, builder.elements(logits.input)}, nullptr,
-                      {{kSpecScale, bitsOf(logits.multiplier)}, {kSpecSoftcap, bitsOf(logits.softcap)}});
-}
-
-} // namespace
 
 Status lowerArgmax(GpuBuilder& builder, uint32_t logits) {
   // One workgroup would read a large vocabulary alone.

@@ -20,20 +20,10 @@ std::string refuseConv(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return refuseVector(op.AsCausalConvOp() ? op.AsCausalConvOp()->weight : op.AsShortConvOp()->weight, builder);
 }
 
-/// A dispatch of one workgroup row for all tokens.
-artifact::GpuDispatchT walk(uint32_t state, uint64_t groups, const GpuBuilder& builder) {
-  artifact::GpuDispatchT d;
-  d.state = state;
-  d.groups = groups;
-  d.chunk = builder.maxBatch();
-  d.push.resize(kPushWords);
-  return d;
-}
-
 Status lowerConvolution(const Conv& conv, GpuBuilder& builder) {
   const uint64_t channels = builder.elements(conv.out);
   const GpuPlace out = builder.place(conv.out);
-  artifact::GpuDispatchT d = walk(conv.state, ceilDiv(channels, kConvLocal), builder);
+  artifact::GpuDispatchT d = walkTokens(conv.state, ceilDiv(channels, kConvLocal), builder);
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("causal_conv", {{kSpecLocal, kConvLocal},
                                                                     {kSpecRows, static_cast<uint32_t>(channels)},
                                                                     {kSpecTaps, static_cast<uint32_t>(conv.taps)},
@@ -59,18 +49,15 @@ Status lowerShortConv(const artifact::OpUnion& op, GpuBuilder& builder) {
 
 std::string refuseDelta(const artifact::OpUnion& op, const GpuBuilder& builder) {
   const artifact::GatedDeltaOpT& delta = *op.AsGatedDeltaOp();
-  for (const uint32_t vector : {delta.decay, delta.dt_bias, delta.norm})
-    if (std::string reason = refuseVector(vector, builder); !reason.empty())
-      return reason;
-  return {};
+  return refuseVectors({delta.decay, delta.dt_bias, delta.norm}, builder);
 }
 
 Status lowerDelta(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GatedDeltaOpT& delta = *op.AsGatedDeltaOp();
-  artifact::GpuDispatchT d = walk(delta.state, delta.value_heads, builder);
+  artifact::GpuDispatchT d = walkTokens(delta.state, delta.value_heads, builder);
   const GpuPlace out = builder.place(delta.out);
   CORTIQ_ASSIGN_OR_RETURN(d.module_,
-                          builder.module("gated_delta", {{kSpecLocal, delta.value_dim > 64 ? 128u : 64u},
+                          builder.module("gated_delta", {{kSpecLocal, deltaLocal(delta.value_dim)},
                                                          {kSpecHeads, static_cast<uint32_t>(delta.value_heads)},
                                                          {kSpecKvHeads, static_cast<uint32_t>(delta.key_heads)},
                                                          {kSpecHeadDim, static_cast<uint32_t>(delta.key_dim)},
@@ -93,6 +80,15 @@ Status lowerDelta(const artifact::OpUnion& op, GpuBuilder& builder) {
 }
 
 } // namespace
+
+artifact::GpuDispatchT walkTokens(uint32_t state, uint64_t groups, const GpuBuilder& builder) {
+  artifact::GpuDispatchT d;
+  d.state = state;
+  d.groups = groups;
+  d.chunk = builder.maxBatch();
+  d.push.resize(kPushWords);
+  return d;
+}
 
 const GpuOpRow kGpuCausalConv{artifact::Op::CausalConvOp, refuseConv, lowerCausalConv, noLanes, true};
 const GpuOpRow kGpuShortConv{artifact::Op::ShortConvOp, refuseConv, lowerShortConv, noLanes, true};
