@@ -44,7 +44,9 @@ def check_case(tally, args, label, spec, case, numerics, folder, environment):
     result = subprocess.run(command, capture_output=True, text=True, timeout=1200, env={**os.environ, **environment})
     vulkan_test.check_tokens(tally, label, case, count, result)
     left = LEFT.search(result.stderr)
-    if left and left[1] != "0":
+    if any(label == few for few, _ in FEW):
+        tally.check(f"{label}: all on the device", (not left or left[1] != "0") and f"--stats says: {result.stderr}")
+    elif left and left[1] != "0":
         print(f"  {label}: {left[1]} stages ran on the CPU")
 
 
