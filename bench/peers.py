@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares cortiq with llama.cpp and ik_llama.cpp on the same GGUF files in one run, engines interleaved.
 
-  bench/peers.py MODEL.gguf... [--llama-bench PATH] [--ik-bench PATH] [--bin DIR] [--threads 1,2] [--rounds 5] [--json OUT]
+  bench/peers.py MODEL.gguf... [--llama-bench PATH] [--ik-bench PATH] [--bin DIR] [--threads 8,4,1] [--rounds 5] [--json OUT]
 
 Peers take part when their llama-bench is named; docs/performance.md has the recipe, nothing of them is part of this project.
-Every round measures each engine once, in turn, odd rounds backwards; the table gives median and range over rounds and the ratio of
-medians to the best peer's. After all rounds the first engine is measured once more: what differs is the machine's drift.
+Every round measures each engine once with each number of threads, in turn, odd rounds backwards; the table gives median and range over
+rounds and the ratio of medians to the best peer's. After all rounds the first engine is measured once more with each number of threads:
+the row "drift" has that figure and its ratio to the engine's median, which is what the machine changed.
 
 How a speed is taken:
   --by difference   CPU-seconds at one thread, wall clock at several: a process that does the work --repeat times more, minus one
@@ -31,13 +32,18 @@ import time
 PHASES = ("prefill", "decode")
 
 
+def ran(command):
+    """The finished process; ends the program when the command cannot be run."""
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except OSError as why:
+        stop(f"cannot run {command[0]}: {why.strerror}")
+
+
 def spent(command):
     """(CPU seconds, wall seconds, standard output) of one run; ends the program when the command fails."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    try:
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    except OSError as why:
-        stop(f"cannot run {command[0]}: {why.strerror}")
+    result = ran(command)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     if result.returncode:
         last = (result.stderr.strip().splitlines() or ["no message"])[-1]
@@ -77,8 +83,7 @@ class Cortiq:
         if artifact:
             self.base += [artifact]
             short = [*self.base, "--prefill", "1", "--decode", "0", "--repeat", "1", "--no-machine"]
-            bare = subprocess.run(short, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-            self.base += ["--fill", "1"] if "--weights=none" in bare.stderr else []
+            self.base += ["--fill", "1"] if "--weights=none" in ran(short).stderr else []
             return
         made = os.path.join(scratch, f"{os.path.basename(model)}.{numerics}.cqa")
         cpu, wall, _ = spent([os.path.join(bin_dir, "cortiq-compile"), model, "-o", made, f"--numerics={numerics}"])
@@ -136,9 +141,9 @@ def compare(model, artifact, args, scratch):
                     samples.setdefault((threads, phase, engine.name), []).append(rate)
                 cpu.setdefault((threads, engine.name), []).append(seconds)
         print(f"{os.path.basename(model)}: round {turn + 1} of {args.rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
-    again, _ = measure(engines[0], work, args.thread_list[0], args)
     rows = []
     for threads in args.thread_list:
+        again, _ = measure(engines[0], work, threads, args)
         for phase, tokens in work.items():
             medians = {engine.name: statistics.median(samples[threads, phase, engine.name]) for engine in engines}
             best = max((medians[name] for name in peers), default=None)
@@ -149,20 +154,19 @@ def compare(model, artifact, args, scratch):
                        "samples": samples[threads, phase, engine.name]}
                 if args.by == "report":
                     row["process_cpu_seconds"] = statistics.median(cpu[threads, engine.name])
-                if engine is engines[0] and threads == args.thread_list[0]:
-                    row["again"] = again[phase]
                 rows.append(row)
+            rows.append({**rows[-len(engines)], "engine": f"drift of {engines[0].name}", "median": again[phase], "ratio": again[phase] / medians[engines[0].name],
+                         "samples": [again[phase]]})
     return rows
 
 
 def print_table(rows):
-    print(f"{'model':28} {'phase':13} {'threads':>7}  {'engine':18} {'median':>8} {'range':>19}  {'unit':20} {'ratio':>6} {'again':>8}")
+    print(f"{'model':28} {'phase':13} {'threads':>7}  {'engine':26} {'median':>8} {'range':>19}  {'unit':20} {'ratio':>6}")
     for row in rows:
         spread = f"{min(row['samples']):.1f}–{max(row['samples']):.1f}"
         ratio = f"{row['ratio']:.2f}" if row["ratio"] else ""
-        again = f"{row['again']:.1f}" if "again" in row else ""
-        print(f"{row['model'][:28]:28} {row['phase'] + ' ' + str(row['tokens']):13} {row['threads']:7}  {row['engine']:18} {row['median']:8.1f} "
-              f"{spread:>19}  {row['unit']:20} {ratio:>6} {again:>8}")
+        print(f"{row['model'][:28]:28} {row['phase'] + ' ' + str(row['tokens']):13} {row['threads']:7}  {row['engine']:26} {row['median']:8.1f} "
+              f"{spread:>19}  {row['unit']:20} {ratio:>6}")
 
 
 def processor():
@@ -196,7 +200,7 @@ def main():
     if args.artifact and (len(args.artifact) != len(args.models) or args.numerics != "fast"):
         stop("--artifact is given once for each model, and --numerics not at all")
     for tool in ("cortiq-bench",) if args.artifact else ("cortiq-bench", "cortiq-compile"):
-        if not os.access(os.path.join(args.bin, tool), os.X_OK):
+        if not (os.path.isfile(os.path.join(args.bin, tool)) and os.access(os.path.join(args.bin, tool), os.X_OK)):
             stop(f"{args.bin} has no {tool}; name the folder of the built programs with --bin")
     rows = []
     with tempfile.TemporaryDirectory() as scratch:

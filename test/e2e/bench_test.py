@@ -36,6 +36,11 @@ def what_is_wrong(phase, profile, threads):
     return None
 
 # For each 32 weights one instruction, four times three of which one loads, and two.
+# What engines of bench/peers.py print.
+STAND_INS = {
+    "llama-bench": json.dumps([{"n_prompt": 512, "samples_ts": [100]}, {"n_prompt": 0, "samples_ts": [10]}]),
+    "cortiq-bench": json.dumps({"prefill": {"tokens_per_second": 150}, "decode": {"tokens_per_second": 15}}),
+}
 STAND_IN = """#include <stddef.h>
 void ggml_vec_dot_mxfp4_q8_0(int n, float* s, size_t bs, const void* vx, size_t bx, const void* vy, size_t by, int nrc) {
   __asm__ volatile("0: mov w9, #4\\n 1: ldr q0, [%1]\\n subs w9, w9, #1\\n b.ne 1b\\n subs %w0, %w0, #32\\n b.ne 0b"
@@ -155,6 +160,37 @@ class Bench:
             result = harness.run([sys.executable, script, "model.gguf", "--bin", self.scratch.folder, *flags])
             why_not = harness.why_not_refusal(result) or (None if "cortiq-bench" in result.stderr else result.stderr)
             self.tally.check(f"peers.py {' '.join(flags)} without cortiq-bench is refused", why_not)
+        self.check_turns(script)
+
+    def check_turns(self, script):
+        """Two stand-ins for engines that write down when they were called: numbers of threads in one call, engines in turn, drift of each."""
+        folder, calls = self.scratch.path("stand-ins"), self.scratch.output(".log")
+        os.makedirs(folder)
+        for name, text in STAND_INS.items():
+            path = os.path.join(folder, name)
+            with open(path, "w") as file:
+                file.write(f"#!{sys.executable}\nimport sys\nwith open({calls!r}, 'a') as log:\n    print({name!r}, sys.argv[sys.argv.index('THREADS') + 1], file=log)\n"
+                           .replace("THREADS", "-t" if name == "llama-bench" else "--threads") + f"print({text!r})\n")
+            os.chmod(path, 0o755)
+        artifact, out = self.scratch.output(".cqa"), self.scratch.output(".json")
+        # Asked for an artifact's own weights first, without a number of threads: that call writes nothing down and fails.
+        result = harness.run([sys.executable, script, "m.gguf", "--artifact", artifact, "--bin", folder, "--llama-bench", os.path.join(folder, "llama-bench"),
+                              "--threads", "8,4,1", "--rounds", "2", "--by", "report", "--json", out])
+        why_not = harness.why_not_success(result)
+        self.tally.check("peers.py --threads 8,4,1", why_not)
+        if why_not:
+            return
+        with open(calls) as file:
+            seen = file.read().split("\n")[:-1]
+        turn = [f"{name} {threads}" for threads in (8, 4, 1) for name in ("llama-bench", "cortiq-bench")]
+        back = [f"{name} {threads}" for threads in (8, 4, 1) for name in ("cortiq-bench", "llama-bench")]
+        self.tally.check("peers.py: engines take turns, the first one comes again", None if seen == turn + back + [f"llama-bench {n}" for n in (8, 4, 1)] else str(seen))
+        with open(out) as file:
+            rows = [(row["threads"], row["phase"], row["engine"], row["ratio"]) for row in json.load(file)["rows"]]
+        want = [(threads, phase, engine, ratio) for threads in (8, 4, 1) for phase in ("prefill", "decode")
+                for engine, ratio in (("llama.cpp", 1), ("cortiq", 1.5), ("drift of llama.cpp", 1))]
+        self.tally.check("peers.py: a row an engine, and one of drift", None if rows == want else str(rows))
+        self.tally.check("peers.py: the table has them", None if result.stdout.count("drift of llama.cpp") == 6 else result.stdout)
 
     def check_arm_peers(self):
         """bench/arm_peers.py on a stand-in for a checkout: a loop over blocks of 32 weights with another of four rounds inside."""
