@@ -29,7 +29,7 @@ cortiq_status cortiq_model_load(const char* path, const cortiq_load_options* opt
     if (how.require_key) {
       CORTIQ_ASSIGN_OR_RETURN(load.require_key, cortiq::formats::read_public_key(how.require_key, "require_key"));
     }
-    load.placement = {how.large_pages != 0, how.numa != 0};
+    load.placement = {.large_pages = how.large_pages != 0, .numa = how.numa != 0};
     auto out = std::make_unique<cortiq_model>();
     CORTIQ_ASSIGN_OR_RETURN(out->model, cortiq::runtime::Model::load(path, load));
     out->text_absent = out->model->info().text_absent;

@@ -40,7 +40,7 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   load.require_key = options.artifact_key;
   load.memory = options.memory;
   load.target = options.artifact_target;
-  load.placement = {options.pages == "large", options.numa == "auto"};
+  load.placement = runtime::placement_of(options.pages, options.numa);
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
   SessionOptions how;
   CORTIQ_ASSIGN_OR_RETURN(how.gpu,

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <linux/mempolicy.h>
+#include <optional>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,19 +45,28 @@ std::vector<unsigned> parse_list(const std::string& text, unsigned limit) {
   return out;
 }
 
-std::vector<unsigned> read_list(const std::string& path, unsigned limit) {
+/// The first line of `path` that starts with `word`, read as a list behind it; no value where there is none.
+std::optional<std::vector<unsigned>> read_list(const std::string& path, unsigned limit, std::string_view word = "") {
   std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return parse_list(line, limit);
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(word)) {
+      const size_t at = line.find_first_not_of(" \t", word.size());
+      return parse_list(at == std::string::npos ? "" : line.substr(at), limit);
+    }
+  return std::nullopt;
+}
+
+/// What the system does not tell of allows all.
+bool allows(const std::optional<std::vector<unsigned>>& list, unsigned id) {
+  return !list || std::ranges::find(*list, id) != list->end();
 }
 
 /// Node numbers as the system calls take them.
-std::vector<unsigned long> node_mask(const std::vector<NumaNode>& nodes) {
+std::vector<unsigned long> node_mask(std::span<const unsigned> nodes) {
   constexpr unsigned kBits = 8 * sizeof(unsigned long);
   std::vector<unsigned long> mask(kMaxNodes / kBits);
-  for (const NumaNode& node : nodes)
-    mask[node.id / kBits] |= 1ul << (node.id % kBits);
+  for (const unsigned node : nodes)
+    mask[node / kBits] |= 1ul << (node % kBits);
   return mask;
 }
 
@@ -64,10 +74,13 @@ std::vector<unsigned long> node_mask(const std::vector<NumaNode>& nodes) {
 
 std::vector<NumaNode> read_numa_nodes(const std::vector<unsigned>& allowed, const std::string& root) {
   const std::string folder = root + "/sys/devices/system/node/";
+  const auto with_memory = read_list(folder + "has_memory", kMaxNodes);
+  const auto permitted = read_list(root + "/proc/self/status", kMaxNodes, "Mems_allowed_list:");
   std::vector<NumaNode> out;
-  for (const unsigned id : read_list(folder + "online", kMaxNodes)) {
-    NumaNode node{id, {}};
-    for (const unsigned cpu : read_list(folder + "node" + std::to_string(id) + "/cpulist", kMaxCpus))
+  for (const unsigned id : read_list(folder + "online", kMaxNodes).value_or(std::vector<unsigned>())) {
+    NumaNode node{id, {}, allows(with_memory, id) && allows(permitted, id)};
+    const auto cpus = read_list(folder + "node" + std::to_string(id) + "/cpulist", kMaxCpus);
+    for (const unsigned cpu : cpus.value_or(std::vector<unsigned>()))
       if (std::binary_search(allowed.begin(), allowed.end(), cpu))
         node.cpus.push_back(cpu);
     if (!node.cpus.empty())
@@ -93,13 +106,26 @@ size_t home_of(unsigned index, unsigned workers, const std::vector<NumaNode>& no
   return nodes.size() - 1;
 }
 
-bool interleave(void* base, uint64_t bytes, const std::vector<NumaNode>& nodes) {
+NumaPlan plan_numa(std::vector<NumaNode> nodes) {
+  NumaPlan plan;
+  if (nodes.size() < 2)
+    return plan;
+  for (const NumaNode& node : nodes)
+    if (node.memory)
+      plan.memory.push_back(node.id);
+  if (plan.memory.size() < 2)
+    plan.memory.clear();
+  plan.homes = std::move(nodes);
+  return plan;
+}
+
+bool interleave(void* base, uint64_t bytes, std::span<const unsigned> nodes) {
   const std::vector<unsigned long> mask = node_mask(nodes);
   // The kernel counts the bits of the mask and one more.
   return bytes != 0 && syscall(SYS_mbind, base, bytes, MPOL_INTERLEAVE, mask.data(), kMaxNodes + 1ul, 0ul) == 0;
 }
 
-bool interleave_thread(const std::vector<NumaNode>& nodes) {
+bool interleave_thread(std::span<const unsigned> nodes) {
   const std::vector<unsigned long> mask = node_mask(nodes);
   return syscall(SYS_set_mempolicy, MPOL_INTERLEAVE, mask.data(), kMaxNodes + 1ul) == 0;
 }

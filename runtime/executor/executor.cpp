@@ -84,14 +84,14 @@ bool skipped(const Call& call, const OverlayState* overlay) {
 } // namespace
 
 Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile, const Placement& placement)
-    : program_(program), placement_(placement), nodes_(placement_nodes(placement)),
-      planned_workers_(std::max(1u, threads)), cursors_(new Cursor[planned_workers_]),
-      items_(new std::atomic<uint64_t>[program.stages.size()]()), phase_(program.stages.size()),
+    : program_(program), placement_(placement), nodes_(numa_plan(placement)), planned_workers_(std::max(1u, threads)),
+      cursors_(new Cursor[planned_workers_]), items_(new std::atomic<uint64_t>[program.stages.size()]()),
+      phase_(program.stages.size()),
       profiler_(profile ? std::make_unique<Profiler>(program, planned_workers_) : nullptr) {
   threads = std::max(1u, threads);
   spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : threads > 1 ? pauses_in(kSpinNanoseconds) : 0;
   scratch_each_ = (program.scratch_bytes + 4095) / 4096 * 4096; // no page of two workers
-  scratch_ = ReservedMemory(scratch_each_ * threads, {placement.large_pages, false});
+  scratch_ = ReservedMemory(scratch_each_ * threads, {.large_pages = placement.large_pages, .numa = false});
   calls_.reserve(program.call_count);
   stages_.reserve(program.stages.size());
   for (unsigned i = 1; i < threads; ++i) {
@@ -259,11 +259,11 @@ void Executor::run() {
 }
 
 void Executor::worker(unsigned index) {
-  if (!nodes_.empty()) {
-    // Refusals leave the thread where the system puts it. The caller's thread is not ours to bind.
-    bind_thread(nodes_[home_of(index, planned_workers_, nodes_)]);
-    interleave_thread(nodes_);
-  }
+  // Refusals leave the thread where the system puts it. The caller's thread is not ours to bind.
+  if (!nodes_.homes.empty())
+    bind_thread(nodes_.homes[home_of(index, planned_workers_, nodes_.homes)]);
+  if (!nodes_.memory.empty())
+    interleave_thread(nodes_.memory);
   uint64_t phase = phase_.load(std::memory_order_acquire);
   while (!stop_.load()) {
     if (stage_of(phase) == program_.stages.size()) {

@@ -96,7 +96,7 @@ private:
   uint64_t scratch_each_ = 0;
   ReservedMemory scratch_;
   const Placement placement_;
-  std::vector<NumaNode> nodes_;      ///< that workers are bound to; empty = they run anywhere
+  const NumaPlan nodes_;
   unsigned planned_workers_;         ///< when the first of them starts
   ReservedMemory shared_, counters_; ///< calls of one stage side by side, stages one over the other
   uint64_t positions_ = 0;           ///< that shared_ is made for

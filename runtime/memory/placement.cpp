@@ -9,13 +9,12 @@
 
 namespace cortiq::runtime {
 
-std::vector<NumaNode> placement_nodes(const Placement& placement) {
-  if (!placement.numa)
-    return {};
-  std::vector<NumaNode> nodes = read_numa_nodes();
-  if (nodes.size() < 2)
-    nodes.clear();
-  return nodes;
+Placement placement_of(std::string_view pages, std::string_view numa) {
+  return {.large_pages = pages == "large", .numa = numa != "off"};
+}
+
+NumaPlan numa_plan(const Placement& placement) {
+  return placement.numa ? plan_numa(read_numa_nodes(placement.root)) : NumaPlan();
 }
 
 void place(void* base, uint64_t bytes, const Placement& placement) {
@@ -23,8 +22,8 @@ void place(void* base, uint64_t bytes, const Placement& placement) {
     return;
   if (placement.large_pages)
     madvise(base, bytes, MADV_HUGEPAGE);
-  if (const std::vector<NumaNode> nodes = placement_nodes(placement); !nodes.empty())
-    interleave(base, bytes, nodes);
+  if (const NumaPlan plan = numa_plan(placement); !plan.memory.empty())
+    interleave(base, bytes, plan.memory);
 }
 
 void copy_parallel(std::span<const uint8_t> from, uint8_t* to, unsigned threads) {

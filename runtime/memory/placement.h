@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
+#include <string>
+#include <string_view>
 
 #include "runtime/cpu/numa.h"
 
@@ -15,10 +16,15 @@ struct Placement {
   bool large_pages = false;
   /// On machines of several nodes: memory interleaved over them, workers bound to one each.
   bool numa = true;
+  /// Put before the paths that tell of nodes; tests give a folder of their own.
+  std::string root = {};
 };
 
-/// The nodes that `placement` takes account of: none when it does not, or when there is only one.
-std::vector<NumaNode> placement_nodes(const Placement& placement);
+/// From the words of the options --pages ("system", "large") and --numa ("auto", "off").
+Placement placement_of(std::string_view pages, std::string_view numa);
+
+/// What `placement` comes to on this machine: nothing when it takes no account of nodes, or when there is only one.
+NumaPlan numa_plan(const Placement& placement);
 
 /// Prepares fresh anonymous memory, before it is touched. What the system refuses is left as it is.
 void place(void* base, uint64_t bytes, const Placement& placement);

@@ -65,7 +65,7 @@ public:
     runtime::BatchOptions how;
     how.threads = threads;
     how.sequences = sequences;
-    how.placement = {options_.pages == "large", options_.numa == "auto"};
+    how.placement = runtime::placement_of(options_.pages, options_.numa);
     if (!options_.kv.empty())
       how.kv = runtime::parse_kv_type(options_.kv);
     CORTIQ_ASSIGN_OR_RETURN(const auto engine, BatchEngine::create(model_, how));
@@ -211,7 +211,7 @@ Status bench_batches(const ModelBenchOptions& options) {
     load.fill_seed = options.fill_seed;
     load.memory = options.memory;
     load.target = options.target;
-    load.placement = {options.pages == "large", options.numa == "auto"};
+    load.placement = runtime::placement_of(options.pages, options.numa);
     CORTIQ_ASSIGN_OR_RETURN(auto model, runtime::Model::load(file, load));
     Bench bench(options, model);
     Json rows = Json::array();

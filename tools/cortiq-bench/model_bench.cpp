@@ -91,7 +91,7 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   runtime::SessionOptions how;
   how.threads = threads;
   how.profile = profiled(options);
-  how.placement = {options.pages == "large", options.numa == "auto"};
+  how.placement = runtime::placement_of(options.pages, options.numa);
   if (!options.kv.empty())
     how.kv = runtime::parse_kv_type(options.kv);
   if (!options.device.empty()) {
@@ -153,7 +153,7 @@ StatusOr<double> bytes_a_token(const ModelBenchOptions& options, const std::shar
   runtime::SessionOptions how;
   how.threads = options.threads.front();
   how.profile = true;
-  how.placement = {options.pages == "large", options.numa == "auto"};
+  how.placement = runtime::placement_of(options.pages, options.numa);
   CORTIQ_ASSIGN_OR_RETURN(const auto session, runtime::Session::create(model, how));
   const uint32_t id = 0;
   CORTIQ_RETURN_IF_ERROR(session->forward({&id, 1}, false).status());
@@ -239,7 +239,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   load.require_key = options.require_key;
   load.memory = options.memory;
   load.target = options.target;
-  load.placement = {options.pages == "large", options.numa == "auto"};
+  load.placement = runtime::placement_of(options.pages, options.numa);
   const auto load_start = std::chrono::steady_clock::now();
   CORTIQ_ASSIGN_OR_RETURN(const auto model, runtime::Model::load(file, load));
   const runtime::ModelInfo& info = model->info();

@@ -128,6 +128,15 @@ TEST(Doctor, ReadsTheSystemsFiles) {
   EXPECT_EQ(f.governor, "powersave");
 }
 
+TEST(Doctor, SaysWhatSeveralMemoryNodesChange) {
+  Findings f = sound();
+  EXPECT_THAT(report_text(f, false), AllOf(HasSubstr("1 of memory"), Not(HasSubstr("--numa"))));
+  f.nodes = 2;
+  EXPECT_THAT(report_text(f, false), AllOf(HasSubstr("2 of memory: workers are bound"), HasSubstr("--numa off")));
+  f.interleaved = true;
+  EXPECT_THAT(report_text(f, false), HasSubstr("2 of memory: memory is interleaved, workers are bound; --numa off"));
+}
+
 TEST(Doctor, KnowsWhatTheSystemWithholds) {
   runtime::CpuState cpu;
   cpu.leaf7_ebx = 1u << 5 | 1u << 16; // AVX2 and AVX-512F,

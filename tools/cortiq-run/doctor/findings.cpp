@@ -79,6 +79,9 @@ FoundFile examine_file(const runtime::cli::RunOptions& options) {
 
 void read_system_files(Findings& findings, const std::string& root) {
   findings.available = meminfo(root, "MemAvailable:");
+  const std::vector<runtime::NumaNode> nodes = runtime::read_numa_nodes(root);
+  findings.nodes = std::max<size_t>(1, nodes.size());
+  findings.interleaved = !runtime::plan_numa(nodes).memory.empty();
   findings.governor = first_word(root + "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
   findings.large_pages = chosen_word(root + "/sys/kernel/mm/transparent_hugepage/enabled");
   const std::string size = first_word(root + "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
@@ -99,7 +102,6 @@ Findings examine(const runtime::cli::RunOptions& options) {
     }
   out.limits = runtime::read_cpu_limits();
   out.online = static_cast<unsigned>(std::max(0L, sysconf(_SC_NPROCESSORS_ONLN)));
-  out.nodes = std::max<size_t>(1, runtime::read_numa_nodes().size());
   read_system_files(out);
   out.read_threads = options.threads != 0 ? options.threads : runtime::default_threads(out.limits);
   constexpr unsigned kPasses = 3; // quick, and enough to see which memory this is

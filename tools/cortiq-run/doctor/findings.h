@@ -38,10 +38,11 @@ struct Findings {
   std::vector<std::string> withheld; ///< that the processor has and the system does not let anybody use
   std::vector<FoundTarget> targets;  ///< of this kind of processor, the plainest first
   runtime::CpuLimits limits;
-  unsigned online = 0;    ///< processors of the machine; 0 = unknown
-  size_t nodes = 1;       ///< of memory
-  std::string governor;   ///< that sets the processor's clock; may be empty
-  uint64_t available = 0; ///< bytes of memory that nobody uses; 0 = unknown
+  unsigned online = 0;      ///< processors of the machine; 0 = unknown
+  size_t nodes = 1;         ///< of memory, with processors of ours
+  bool interleaved = false; ///< memory of several of them is taken in turn
+  std::string governor;     ///< that sets the processor's clock; may be empty
+  uint64_t available = 0;   ///< bytes of memory that nobody uses; 0 = unknown
   unsigned read_threads = 1;
   double read_gbps = 0;    ///< by so many threads
   std::string large_pages; ///< "always", "madvise", "never", or empty: the system has none

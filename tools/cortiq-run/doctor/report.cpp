@@ -76,7 +76,10 @@ void print_memory(const Findings& f, Text& text) {
   text.line("memory", "%.2f GiB in the machine, %.2f GiB of them free for use, %s",
             static_cast<double>(f.limits.host_memory) / kGiB, static_cast<double>(f.available) / kGiB, limit);
   text.line("nodes", "%zu of memory%s", f.nodes,
-            f.nodes > 1 ? ": memory is interleaved, workers are bound; --numa off leaves both to the system" : "");
+            f.nodes < 2     ? ""
+            : f.interleaved ? ": memory is interleaved, workers are bound; --numa off leaves both to the system"
+                            : ": workers are bound, --numa off leaves them to the system; only one node has memory for "
+                              "this process");
   text.line("read speed", "%.1f GB/s with %u threads", f.read_gbps, f.read_threads);
   if (f.large_pages.empty())
     text.line("large pages", "the system has none");
