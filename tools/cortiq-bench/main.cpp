@@ -3,18 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <exception>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "formats/artifact/artifact_file.h"
-#include "formats/file_guard.h"
 #include "formats/part_files.h"
 #include "formats/signing/signer_key.h"
-#include "formats/standard_output.h"
-#include "runtime/cli/describe_options.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
+#include "runtime/cli/tool_main.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cli/word.h"
 #include "runtime/cpu/bandwidth.h"
@@ -34,17 +32,14 @@
 namespace {
 
 using cortiq::Status;
+using cortiq::runtime::cli::complain;
 using cortiq::runtime::cli::memory_size;
 using cortiq::runtime::cli::whole_number;
 
+constexpr char kProgram[] = "cortiq-bench";
+
 constexpr uint64_t kMostTokens = uint64_t{1} << 32;
 constexpr uint64_t kMostRuns = 1000000;
-
-int complain(const std::string& sentence, int code) {
-  if (!sentence.empty()) // a child process has said it already
-    std::fprintf(stderr, "cortiq-bench: %s\n", sentence.c_str());
-  return code;
-}
 
 struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
@@ -360,29 +355,16 @@ Status run(CLI::App& app, CommandLine& line) {
 } // namespace
 
 int main(int argc, char** argv) {
-  cortiq::formats::install_file_guard("cortiq-bench");
   cortiq::formats::prepare_to_write();
-  try {
-    CLI::App app("Measures compiled models, how well they predict a text, and single kernels.", "cortiq-bench");
-    app.set_version_flag("--version", "cortiq-bench " CORTIQ_VERSION " (artifact schema " +
+  return cortiq::runtime::cli::run_tool(kProgram, "this; a smaller model or fewer tokens take less", [&] {
+    CLI::App app("Measures compiled models, how well they predict a text, and single kernels.", kProgram);
+    app.set_version_flag("--version", std::string(kProgram) + " " CORTIQ_VERSION " (artifact schema " +
                                           std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
     CommandLine line;
     declare(app, line);
-    if (cortiq::runtime::cli::described_options(app, argc, argv))
-      return cortiq::formats::exit_code_after_output("cortiq-bench", 0);
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::Success& done) {
-      return cortiq::formats::exit_code_after_output("cortiq-bench", app.exit(done));
-    } catch (const CLI::ParseError& error) {
-      return complain(std::string(error.what()) + "; see --help", 2);
-    }
+    if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
+      return *end;
     const Status status = run(app, line);
-    const int code = status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
-    return cortiq::formats::exit_code_after_output("cortiq-bench", code);
-  } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this; a smaller model or fewer tokens take less", 2);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), 1);
-  }
+    return status.ok() ? 0 : complain(kProgram, status.message(), cortiq::exit_code(status));
+  });
 }

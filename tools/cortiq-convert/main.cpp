@@ -4,18 +4,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "formats/encode/encoder.h"
-#include "formats/file_guard.h"
 #include "formats/part_files.h"
 #include "formats/quote.h"
-#include "formats/standard_output.h"
-#include "runtime/cli/describe_options.h"
+#include "runtime/cli/tool_main.h"
 #include "tools/cortiq-convert/convert.h"
 #include "tools/cortiq-convert/progress_bar.h"
 #include "tools/cortiq-convert/shards.h"
@@ -25,16 +23,12 @@ namespace {
 using cortiq::Status;
 using cortiq::convert::ConvertOptions;
 using cortiq::convert::ConvertSummary;
+using cortiq::runtime::cli::complain;
+using cortiq::runtime::cli::kBadInput;
 
-constexpr int kBadInput = 2;
+constexpr char kProgram[] = "cortiq-convert";
+
 constexpr unsigned kMostThreads = 1024;
-
-/// One line on stderr, whatever bytes of the command line a parser's message repeats.
-int complain(std::string sentence, int code) {
-  std::replace_if(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
-  std::fprintf(stderr, "cortiq-convert: %s\n", sentence.c_str());
-  return code;
-}
 
 std::string codec_list() {
   std::string list;
@@ -84,7 +78,7 @@ int run(int argc, char** argv) {
   CLI::App app("Converts a model to CMF: a GGUF file, or a checkpoint folder with config.json, tokenizer.json and "
                "*.safetensors.\nWeights that CMF can hold as they are keep their values bit for bit; others change "
                "only on request.",
-               "cortiq-convert");
+               kProgram);
   app.set_version_flag("--version", "cortiq-convert " CORTIQ_VERSION " (writes CMF 2)");
   app.footer("Codecs:" + codec_list() +
              ".\nA matrix whose width does not suit its codec becomes q8_2f. Patterns match names as CMF has them "
@@ -106,31 +100,24 @@ int run(int argc, char** argv) {
       ->type_name("SIZE");
   app.add_option("-j,--threads", options.threads, "threads (default: all cores)")->check(CLI::Range(1u, kMostThreads));
   app.add_flag("--json", json, "print what was done as JSON");
-  if (cortiq::runtime::cli::described_options(app, argc, argv))
-    return 0;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& error) {
-    return complain(std::string(error.what()) + "; see --help", kBadInput);
-  }
+  if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
+    return *end;
   if (!quant.empty()) {
     const auto codec = cortiq::convert::parse_quant(quant);
     if (!codec.ok())
-      return complain(codec.status().message(), kBadInput);
+      return complain(kProgram, codec.status().message(), kBadInput);
     options.quant.quant = *codec;
   }
   if (!shard_size.empty()) {
     const auto size = cortiq::convert::parse_shard_size(shard_size);
     if (!size.ok())
-      return complain(size.status().message(), kBadInput);
+      return complain(kProgram, size.status().message(), kBadInput);
     options.shard_size = *size;
   }
   for (const std::string& text : tensor_quants) {
     auto parsed = cortiq::convert::parse_tensor_quant(text);
     if (!parsed.ok())
-      return complain(parsed.status().message(), kBadInput);
+      return complain(kProgram, parsed.status().message(), kBadInput);
     options.quant.tensor_quants.push_back(*std::move(parsed));
   }
   cortiq::StatusOr<ConvertSummary> summary = [&] {
@@ -139,28 +126,22 @@ int run(int argc, char** argv) {
     return cortiq::convert::convert(options);
   }();
   if (!summary.ok())
-    return complain(summary.status().message(), cortiq::exit_code(summary.status()));
+    return complain(kProgram, summary.status().message(), cortiq::exit_code(summary.status()));
   for (const std::string& warning : summary->warnings)
-    complain("note: " + warning, 0);
+    complain(kProgram, "note: " + warning, 0);
   if (json)
     print_json(options, *summary);
   else
     print_text(options, *summary);
   if (std::fflush(stdout) != 0)
-    return complain("standard output cannot be written; is its disk full, or its pipe closed?", kBadInput);
+    return complain(kProgram, "standard output cannot be written; is its disk full, or its pipe closed?", kBadInput);
   return 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  cortiq::formats::install_file_guard("cortiq-convert");
   cortiq::formats::prepare_to_write();
-  try {
-    return cortiq::formats::exit_code_after_output("cortiq-convert", run(argc, argv));
-  } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this model; fewer --threads take less", kBadInput);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), 1);
-  }
+  return cortiq::runtime::cli::run_tool(kProgram, "this model; fewer --threads take less",
+                                        [&] { return run(argc, argv); });
 }

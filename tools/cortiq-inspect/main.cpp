@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <exception>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "formats/artifact/artifact_file.h"
-#include "formats/file_guard.h"
 #include "formats/part_files.h"
-#include "formats/standard_output.h"
-#include "runtime/cli/describe_options.h"
+#include "runtime/cli/tool_main.h"
 #include "tools/cortiq-inspect/modes.h"
 
 namespace {
@@ -21,8 +19,10 @@ using cortiq::Status;
 using cortiq::inspect::Arguments;
 using cortiq::inspect::Mode;
 using cortiq::inspect::Option;
+using cortiq::runtime::cli::complain;
+using cortiq::runtime::cli::kBadInput;
 
-constexpr int kBadInput = 2;
+constexpr char kProgram[] = "cortiq-inspect";
 
 /// "output" for "-o,--output".
 std::string plain_name(const std::string& name) {
@@ -105,47 +105,27 @@ private:
   Arguments arguments_;
 };
 
-/// One line on stderr, whatever bytes of the command line a parser's message repeats.
-int complain(std::string sentence, int code) {
-  std::replace_if(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
-  std::fprintf(stderr, "cortiq-inspect: %s\n", sentence.c_str());
-  return code;
-}
-
 int run(int argc, char** argv) {
-  CLI::App app("Says what is in a model file: CMF, GGUF or a compiled artifact.", "cortiq-inspect");
+  CLI::App app("Says what is in a model file: CMF, GGUF or a compiled artifact.", kProgram);
   app.set_version_flag("--version", "cortiq-inspect " CORTIQ_VERSION " (reads CMF 2, GGUF 2 and 3, artifact schema " +
                                         std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
   CommandLine line(app);
-  if (cortiq::runtime::cli::described_options(app, argc, argv))
-    return 0;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& error) {
-    return complain(std::string(error.what()) + "; see --help", kBadInput);
-  }
+  if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
+    return *end;
   std::string problem;
   const Mode* mode = line.select(problem);
   if (mode == nullptr)
-    return complain(problem + "; see --help", kBadInput);
+    return complain(kProgram, problem + "; see --help", kBadInput);
   const Status status = mode->run(line.arguments());
   if (!status.ok())
-    return complain(status.message(), cortiq::exit_code(status));
+    return complain(kProgram, status.message(), cortiq::exit_code(status));
   return 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  cortiq::formats::install_file_guard("cortiq-inspect");
   cortiq::formats::prepare_to_write();
-  try {
-    return cortiq::formats::exit_code_after_output("cortiq-inspect", run(argc, argv));
-  } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this file; a machine with more can read it", kBadInput);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), 1);
-  }
+  return cortiq::runtime::cli::run_tool(kProgram, "this file; a machine with more can read it",
+                                        [&] { return run(argc, argv); });
 }

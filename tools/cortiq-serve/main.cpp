@@ -5,23 +5,24 @@
 #include <csignal>
 #include <cstdio>
 #include <ctime>
-#include <exception>
 #include <filesystem>
 #include <malloc.h>
-#include <new>
 #include <pthread.h>
 #include <thread>
 
-#include "formats/file_guard.h"
 #include "formats/quote.h"
 #include "formats/standard_output.h"
 #include "runtime/cli/gpu_choice.h"
+#include "runtime/cli/tool_main.h"
 #include "tools/cortiq-serve/http/metrics.h"
 #include "tools/cortiq-serve/options.h"
 
 namespace {
 
 using cortiq::Status;
+using cortiq::runtime::cli::complain;
+
+constexpr char kProgram[] = "cortiq-serve";
 using namespace cortiq::serve;
 
 sigset_t ending_signals() {
@@ -111,27 +112,17 @@ void give_memory_back() {
   mallopt(M_ARENA_MAX, 4);
 }
 
-int complain(const std::string& sentence, int code) {
-  std::fprintf(stderr, "cortiq-serve: %s\n", sentence.c_str());
-  return code;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
-  cortiq::formats::install_file_guard("cortiq-serve");
   give_memory_back();
-  try {
-    ServeOptions options;
-    const ParseOutcome outcome = parse_serve_options(argc, argv, options);
-    if (!outcome.run)
-      return cortiq::formats::exit_code_after_output("cortiq-serve", outcome.exit);
-    const Status status = serve(options);
-    return status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
-  } catch (const std::bad_alloc&) {
-    return complain(
-        "there is not enough memory for this model; fewer --sessions, a shorter --max-context or --kv q8 take less", 2);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), 1);
-  }
+  return cortiq::runtime::cli::run_tool(
+      kProgram, "this model; fewer --sessions, a shorter --max-context or --kv q8 take less", [&] {
+        ServeOptions options;
+        const ParseOutcome outcome = parse_serve_options(argc, argv, options);
+        if (!outcome.run)
+          return outcome.exit;
+        const Status status = serve(options);
+        return status.ok() ? 0 : complain(kProgram, status.message(), cortiq::exit_code(status));
+      });
 }

@@ -7,9 +7,9 @@
 
 #include "formats/mapped_file.h"
 #include "formats/quote.h"
-#include "runtime/cli/describe_options.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
+#include "runtime/cli/tool_main.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cli/word.h"
 #include "tools/cortiq-serve/http/health_check.h"
@@ -25,8 +25,7 @@ constexpr uint64_t kMostSeconds = 86400;
 constexpr size_t kLongestKey = 1024;
 
 ParseOutcome refuse(const std::string& sentence) {
-  std::fprintf(stderr, "%s: %s\n", kProgram, sentence.c_str());
-  return {false, 2};
+  return {false, runtime::cli::complain(kProgram, sentence, runtime::cli::kBadInput)};
 }
 
 struct RawOptions {
@@ -166,15 +165,8 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
       "Exit codes: 0 told to end, 2 bad input or command line or a machine that cannot run it, 1 a bug of ours.");
   RawOptions raw;
   declare(app, out, raw);
-  if (runtime::cli::described_options(app, argc, argv))
-    return {false, 0};
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return {false, app.exit(done)};
-  } catch (const CLI::ParseError& error) {
-    return refuse(std::string(error.what()) + "; see --help");
-  }
+  if (const std::optional<int> end = runtime::cli::parse_command_line(app, kProgram, argc, argv))
+    return {false, *end};
   if (raw.health != 0) {
     const Status healthy = check_health(static_cast<int>(raw.health));
     return healthy.ok() ? ParseOutcome{false, 0} : refuse(healthy.message());

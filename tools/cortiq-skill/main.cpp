@@ -4,30 +4,21 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "formats/file_guard.h"
-#include "formats/standard_output.h"
-#include "runtime/cli/describe_options.h"
+#include "runtime/cli/tool_main.h"
 #include "runtime/cli/word.h"
 #include "tools/cortiq-skill/commands.h"
 
 namespace {
 
 using cortiq::Status;
+using cortiq::runtime::cli::complain;
 
-constexpr int kBadInput = 2;
-
-/// One line on stderr, whatever bytes of the command line a parser's message repeats.
-int complain(std::string sentence, int code) {
-  std::replace_if(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
-  std::fprintf(stderr, "cortiq-skill: %s\n", sentence.c_str());
-  return code;
-}
+constexpr char kProgram[] = "cortiq-skill";
 
 struct Words {
   std::string file, id, task, out, base, key;
@@ -111,34 +102,21 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Skills and masks of CMF files; keys, and signatures of CMF files and artifacts.", "cortiq-skill");
+  CLI::App app("Skills and masks of CMF files; keys, and signatures of CMF files and artifacts.", kProgram);
   app.set_version_flag("--version", "cortiq-skill " CORTIQ_VERSION " (CMF 2)");
   Words words;
   std::function<Status()> work;
   declare(app, words, work);
-  if (cortiq::runtime::cli::described_options(app, argc, argv))
-    return 0;
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& error) {
-    return complain(std::string(error.what()) + "; see --help", kBadInput);
-  }
+  if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
+    return *end;
   if (const Status status = work(); !status.ok())
-    return complain(status.message(), cortiq::exit_code(status));
+    return complain(kProgram, status.message(), cortiq::exit_code(status));
   return 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  cortiq::formats::install_file_guard("cortiq-skill");
-  try {
-    return cortiq::formats::exit_code_after_output("cortiq-skill", run(argc, argv));
-  } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this file; a machine with more can change it", kBadInput);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), 1);
-  }
+  return cortiq::runtime::cli::run_tool(kProgram, "this file; a machine with more can change it",
+                                        [&] { return run(argc, argv); });
 }
