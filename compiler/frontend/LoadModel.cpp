@@ -1,11 +1,13 @@
 #include "compiler/frontend/LoadModel.h"
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/frontend/CmfFrontend.h"
 #include "compiler/frontend/DecoderBuilder.h"
 #include "compiler/frontend/GgufFrontend.h"
 #include "formats/checked_math.h"
+#include "formats/codec/q4tp_ladder.h"
 #include "formats/file_kind.h"
 #include "formats/quote.h"
 
@@ -66,15 +68,26 @@ void warnOfUnread(ModelDescription& model, const std::vector<formats::Tensor>& t
         formats::quote(first->name));
 }
 
+// That the other ladder is asked for where nothing has one.
+void warnOfUnusedLadder(ModelDescription& model, const std::vector<formats::Tensor>& tensors, const std::string& path) {
+  const auto hasLadder = [](const formats::Tensor& tensor) {
+    return tensor.codec && tensor.codec->id == formats::CodecId::kQ4TP;
+  };
+  if (std::ranges::none_of(tensors, hasLadder))
+    model.warnings.push_back(formats::quote(path) + ": no tensor is q4tp, --q4tp-ladder changes nothing");
+}
+
 template <class File, class Describe>
 StatusOr<LoadedModel> load(const std::string& path, mlir::MLIRContext& context,
-                           std::unique_ptr<File> LoadedModel::* member, Describe describe) {
+                           std::unique_ptr<File> LoadedModel::* member, const LoadOptions& options, Describe describe) {
   CORTIQ_ASSIGN_OR_RETURN(File opened, File::open(path));
   LoadedModel model;
   model.*member = std::make_unique<File>(std::move(opened));
   const File& file = *(model.*member);
   CORTIQ_ASSIGN_OR_RETURN(ModelDescription description, describe(file));
   warnOfUnread(description, file.tensors(), path);
+  if (options.vectorLadder)
+    warnOfUnusedLadder(description, file.tensors(), path);
   model.module = buildModule(context, description);
   model.weights = std::make_unique<FileWeights<File>>(file);
   model.warnings = std::move(description.warnings);
@@ -85,11 +98,12 @@ StatusOr<LoadedModel> load(const std::string& path, mlir::MLIRContext& context,
 
 StatusOr<LoadedModel> loadModel(const std::string& path, mlir::MLIRContext& context, const LoadOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(const formats::FileKind kind, formats::detect_file_kind(path));
+  formats::read_q4tp_as(options.vectorLadder ? formats::Q4TPReading::kVector : formats::Q4TPReading::kExact);
   switch (kind) {
   case formats::FileKind::kCmf:
-    return load<formats::CmfFile>(path, context, &LoadedModel::cmf, describeCmf);
+    return load<formats::CmfFile>(path, context, &LoadedModel::cmf, options, describeCmf);
   case formats::FileKind::kGguf:
-    return load<formats::GgufFile>(path, context, &LoadedModel::gguf, [&](const formats::GgufFile& file) {
+    return load<formats::GgufFile>(path, context, &LoadedModel::gguf, options, [&](const formats::GgufFile& file) {
       return describeGguf(file, options.maxContext);
     });
   case formats::FileKind::kArtifact:

@@ -25,7 +25,8 @@ struct LoadedModel {
 
 /// What a user asks of a model beyond what its file says.
 struct LoadOptions {
-  uint64_t maxContext = 0; ///< positions to be served; 0 = nobody said
+  uint64_t maxContext = 0;   ///< positions to be served; 0 = nobody said
+  bool vectorLadder = false; ///< q4tp's scales as the reference's vector kernels compute them, not as exp2f does
 };
 
 /// Opens a CMF or GGUF model and builds its module in `context`. Every failure is one sentence that starts with the

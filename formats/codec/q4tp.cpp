@@ -26,7 +26,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
   const uint8_t* nibbles = payload + row * tiles * 16;
   const uint8_t* params = payload + rows * tiles * 16 + row * 4;
   const uint8_t* codes = payload + rows * (tiles * 16 + 4) + row * code_stride;
-  const Q4TPLadder ladder(q4tp_exp2(load_u16(params)), q4tp_exp2(load_u16(params + 2)));
+  const Q4TPLadder ladder(q4tp_row_exp2(load_u16(params)), q4tp_row_exp2(load_u16(params + 2)));
   for (uint64_t t = 0; t < tiles; ++t, nibbles += 16, out += 32) {
     const uint64_t byte = 5 * t / 8;
     const uint32_t next = byte + 1 < code_stride ? codes[byte + 1] : 0;

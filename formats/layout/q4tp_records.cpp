@@ -39,9 +39,10 @@ PlaneSizes planes(uint64_t cols) {
   return {.row_bytes = {cols / kBlock * kBytes, 4, code_bytes(cols / kBlock)}};
 }
 
+template <auto kExp2>
 void write_header(const RowPlanes& row, uint64_t cols, uint8_t* out) {
-  store_u32(out, std::bit_cast<uint32_t>(q4tp_exp2(load_u16(row.plane[1]))));
-  store_u32(out + 4, std::bit_cast<uint32_t>(q4tp_exp2(load_u16(row.plane[1] + 2))));
+  store_u32(out, std::bit_cast<uint32_t>(kExp2(load_u16(row.plane[1]))));
+  store_u32(out + 4, std::bit_cast<uint32_t>(kExp2(load_u16(row.plane[1] + 2))));
   const uint64_t blocks = cols / kBlock;
   const uint64_t stream_bytes = code_bytes(blocks);
   // Codes follow each other without gaps from the lowest bit on, so six of them are 30 consecutive bits.
@@ -143,6 +144,22 @@ void fill_q2_affine(RandomStream& random, uint64_t cols, const MutableRowPlanes&
   make_ternary(row.plane[0], static_cast<uint32_t>(cols / 16));
 }
 
+constexpr RecordForm q2_form(CodecId codec, decltype(RecordForm::decode) decode, decltype(RecordForm::fill_row) fill) {
+  return {
+      .codec = codec,
+      .block = kBlock,
+      .block_bytes = kQ2Bytes,
+      .header = kHeader,
+      .fields = kQ2Fields,
+      .blocks_per_code_word = kCodesPerWord,
+      .planes = planes<kQ2Bytes>,
+      .write_header = write_header<q4tp_exp2>,
+      .write_records = write_q2_records,
+      .decode = decode,
+      .fill_row = fill,
+  };
+}
+
 } // namespace
 
 constinit const RecordForm kQ4TPForm = {
@@ -153,38 +170,13 @@ constinit const RecordForm kQ4TPForm = {
     .fields = kQ4Fields,
     .blocks_per_code_word = kCodesPerWord,
     .planes = planes<kQ4Bytes>,
-    .write_header = write_header,
+    .write_header = write_header<q4tp_row_exp2>,
     .write_records = write_q4_records,
     .decode = decode_q4,
     .fill_row = fill_q4,
 };
 
-constinit const RecordForm kQ2TPForm = {
-    .codec = CodecId::kQ2TP,
-    .block = kBlock,
-    .block_bytes = kQ2Bytes,
-    .header = kHeader,
-    .fields = kQ2Fields,
-    .blocks_per_code_word = kCodesPerWord,
-    .planes = planes<kQ2Bytes>,
-    .write_header = write_header,
-    .write_records = write_q2_records,
-    .decode = decode_q2<3>,
-    .fill_row = fill_q2,
-};
-
-constinit const RecordForm kQ2TPAffineForm = {
-    .codec = CodecId::kQ2TPAffine,
-    .block = kBlock,
-    .block_bytes = kQ2Bytes,
-    .header = kHeader,
-    .fields = kQ2Fields,
-    .blocks_per_code_word = kCodesPerWord,
-    .planes = planes<kQ2Bytes>,
-    .write_header = write_header,
-    .write_records = write_q2_records,
-    .decode = decode_q2<2>,
-    .fill_row = fill_q2_affine,
-};
+constinit const RecordForm kQ2TPForm = q2_form(CodecId::kQ2TP, decode_q2<3>, fill_q2);
+constinit const RecordForm kQ2TPAffineForm = q2_form(CodecId::kQ2TPAffine, decode_q2<2>, fill_q2_affine);
 
 } // namespace cortiq::formats

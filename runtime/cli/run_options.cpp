@@ -11,21 +11,19 @@
 #include "formats/artifact/artifact_file.h"
 #include "formats/quote.h"
 #include "formats/signing/signer_key.h"
-#include "runtime/cli/describe_options.h"
 #include "runtime/cli/device_word.h"
 #include "runtime/cli/memory_size.h"
+#include "runtime/cli/tool_main.h"
 #include "runtime/cli/whole_number.h"
 #include "runtime/cli/word.h"
 
 namespace cortiq::runtime::cli {
 namespace {
 
-constexpr int kBadInput = 2;
 constexpr uint64_t kMostThreads = 1024;
 
 ParseOutcome refuse(const std::string& program, const std::string& sentence) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), sentence.c_str());
-  return {false, kBadInput};
+  return {false, complain(program, sentence, kBadInput)};
 }
 
 /// "1,2,3"; the empty text is the empty list.
@@ -191,6 +189,10 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--numerics", o.numerics, "how to compile it: fast or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
+  app.add_option("--q4tp-ladder", o.q4tp_ladder,
+                 "scales of q4tp: exact as the file means them, vector as the reference's AVX2 kernels compute them")
+      ->check(CLI::IsMember({"exact", "vector"}))
+      ->group(compile);
   app.add_option("--cache", o.cache, "folder of compiled models (default: $XDG_CACHE_HOME/cortiq or ~/.cache/cortiq)")
       ->type_name("DIR")
       ->group(compile);
@@ -272,15 +274,8 @@ ParseOutcome parse_run_options(int argc, const char* const* argv, const std::str
   app.footer("Exit codes: 0 done, 2 bad input or command line or a machine that cannot run it, 1 a bug of ours.");
   RawOptions raw;
   declare(app, options, raw);
-  if (described_options(app, argc, argv))
-    return {false, 0};
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return {false, app.exit(done)};
-  } catch (const CLI::ParseError& error) {
-    return refuse(program, std::string(error.what()) + "; see --help");
-  }
+  if (const std::optional<int> end = parse_command_line(app, program, argc, argv))
+    return {false, *end};
   return settle(program, options, raw);
 }
 

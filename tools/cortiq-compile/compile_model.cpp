@@ -141,8 +141,10 @@ Status compile_model(const CompileOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<compiler::Target> targets, session.targets());
   if (options.emit != EmitKind::kArtifact)
     CORTIQ_RETURN_IF_ERROR(session.only_target("--emit").status());
-  CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model,
-                          compiler::loadModel(options.model, session.context(), {.maxContext = options.max_context}));
+  CORTIQ_ASSIGN_OR_RETURN(
+      compiler::LoadedModel model,
+      compiler::loadModel(options.model, session.context(),
+                          {.maxContext = options.max_context, .vectorLadder = options.q4tp_ladder == "vector"}));
   mlir::ModuleOp module = *model.module;
   for (const std::string& sentence : model.warnings)
     warn(sentence);

@@ -83,8 +83,10 @@ StatusOr<int> interpret(int argc, const char* const* argv) {
     return outcome.exit;
   const auto start = std::chrono::steady_clock::now();
   mlir::MLIRContext context;
-  CORTIQ_ASSIGN_OR_RETURN(compiler::LoadedModel model,
-                          compiler::loadModel(options.file, context, {.maxContext = options.max_context}));
+  CORTIQ_ASSIGN_OR_RETURN(
+      compiler::LoadedModel model,
+      compiler::loadModel(options.file, context,
+                          {.maxContext = options.max_context, .vectorLadder = options.q4tp_ladder == "vector"}));
   for (const std::string& sentence : model.warnings)
     std::fprintf(stderr, "cortiq-compile: note: %s\n", sentence.c_str());
   CORTIQ_RETURN_IF_ERROR(check_signatures(model, options.file, options.require_key));

@@ -101,6 +101,10 @@ Status read_emit(const cl::opt<std::string>& option, EmitKind& out) {
 Status check(const CompileOptions& o) {
   if (o.numerics != "fast" && o.numerics != "exact")
     return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
+  if (o.q4tp_ladder != "exact" && o.q4tp_ladder != "vector")
+    return invalid("--q4tp-ladder is exact or vector, not " + formats::quote(o.q4tp_ladder));
+  if (o.q4tp_ladder != "exact" && !o.gemv.empty())
+    return invalid("--q4tp-ladder belongs to a model, not to --gemv");
   if (o.sign && o.emit != EmitKind::kArtifact)
     return invalid("--sign belongs to an artifact, not to --emit");
   if (o.emit == EmitKind::kArtifact && o.output.empty())
@@ -154,6 +158,12 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> weights(
       "weights", cl::desc("embed: weights inside the artifact; none: program and kernels only"),
       cl::value_desc("embed|none"), cl::location(o.weights), cl::init("embed"), cl::cat(main));
+  cl::opt<std::string, true> q4tp_ladder(
+      "q4tp-ladder",
+      cl::desc(
+          "Scales of q4tp, powers of two: exact as the C library's exp2f gives them, which is what the file means; "
+          "vector as the polynomial of the reference's AVX2 kernels does"),
+      cl::value_desc("exact|vector"), cl::location(o.q4tp_ladder), cl::init("exact"), cl::cat(main));
   cl::opt<std::string, true> path(
       "path",
       cl::desc("How products with many tokens are made: fused decodes weights for a few tokens at a time, materialised "

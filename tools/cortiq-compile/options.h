@@ -19,8 +19,9 @@ struct CompileOptions {
   std::string target = "native";
   bool vulkan = false; ///< the word "vulkan" was among the targets: dispatches for a GPU are added
   std::string numerics = "fast";
-  std::string task;              ///< the task mask to make part of the model; empty = all stay to choose from
-  std::string weights = "embed"; ///< embed or none; with `gemv` the file that holds the payload
+  std::string task;                  ///< the task mask to make part of the model; empty = all stay to choose from
+  std::string weights = "embed";     ///< embed or none; with `gemv` the file that holds the payload
+  std::string q4tp_ladder = "exact"; ///< how powers of two of q4tp's rows are computed: exact or vector
   EmitKind emit = EmitKind::kArtifact;
   std::string path = "auto"; ///< how products with many tokens are made: what kernel-choose-path takes
   uint64_t path_memory = 0;  ///< bytes that a worker may take for a decoded row group; 0 = by the target's caches

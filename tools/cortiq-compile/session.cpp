@@ -142,6 +142,8 @@ std::string shaping_options(const CompileOptions& o) {
     text += " --cache-key=" + o.cache_key;
   if (!o.task.empty())
     text += " --task=" + o.task;
+  if (o.q4tp_ladder != "exact")
+    text += " --q4tp-ladder=" + o.q4tp_ladder;
   if (o.path != "auto")
     text += " --path=" + o.path;
   if (o.path_memory != 0)

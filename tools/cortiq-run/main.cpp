@@ -1,23 +1,20 @@
 // cortiq-run: runs a compiled model. Exit codes: 0 done, 2 bad input or command line, 1 a bug of ours.
 
 #include <cstdio>
-#include <exception>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "formats/file_guard.h"
 #include "formats/file_kind.h"
 #include "formats/input_files.h"
 #include "formats/part_files.h"
 #include "formats/quote.h"
-#include "formats/standard_output.h"
 #include "runtime/cli/artifact_engine.h"
 #include "runtime/cli/compiler_process.h"
 #include "runtime/cli/run.h"
 #include "runtime/cli/run_options.h"
+#include "runtime/cli/tool_main.h"
 #include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-run/doctor/doctor.h"
 #include "tools/cortiq-run/model_cache.h"
@@ -26,8 +23,11 @@ namespace {
 
 using cortiq::Status;
 using cortiq::StatusOr;
+using cortiq::runtime::cli::complain;
 using cortiq::runtime::cli::Loaded;
 using cortiq::runtime::cli::RunOptions;
+
+constexpr char kProgram[] = "cortiq-run";
 
 /// The command line for `cortiq-compile --interpret`: the same without the choice of the backend.
 std::vector<std::string> interpreter_arguments(int argc, char** argv) {
@@ -67,8 +67,9 @@ Status run(RunOptions& options, int argc, char** argv) {
   CORTIQ_ASSIGN_OR_RETURN(const cortiq::formats::FileKind kind, cortiq::formats::detect_file_kind(options.file));
   if (options.backend == "reference")
     return interpret(options, kind, argc, argv);
-  if (kind == cortiq::formats::FileKind::kArtifact && !options.numerics.empty())
-    return cortiq::invalid("--numerics says how to compile a model, and " + cortiq::formats::quote(options.file) +
+  if (kind == cortiq::formats::FileKind::kArtifact && !(options.numerics.empty() && options.q4tp_ladder.empty()))
+    return cortiq::invalid(std::string(options.numerics.empty() ? "--q4tp-ladder" : "--numerics") +
+                           " says how to compile a model, and " + cortiq::formats::quote(options.file) +
                            " is compiled already; leave it out, or compile the model again with it");
   if (kind == cortiq::formats::FileKind::kArtifact)
     options.artifact_target = options.target;
@@ -93,30 +94,17 @@ Status run(RunOptions& options, int argc, char** argv) {
   return {};
 }
 
-int complain(const std::string& sentence, int code) {
-  if (!sentence.empty()) // a child process has said it already
-    std::fprintf(stderr, "cortiq-run: %s\n", sentence.c_str());
-  return code;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
-  cortiq::formats::install_file_guard("cortiq-run");
   cortiq::formats::prepare_to_write();
-  try {
-    RunOptions options;
-    const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, "cortiq-run", options);
-    if (!outcome.run)
-      return cortiq::formats::exit_code_after_output("cortiq-run", outcome.exit);
-    const Status status = run(options, argc, argv);
-    const int code = status.ok() ? 0 : complain(status.message(), cortiq::exit_code(status));
-    return cortiq::formats::exit_code_after_output("cortiq-run", code);
-  } catch (const std::bad_alloc&) {
-    return complain("there is not enough memory for this model; a shorter --max-context, --kv q8, or --memory for a "
-                    "model of experts takes less",
-                    2);
-  } catch (const std::exception& error) {
-    return complain(std::string("internal error: ") + error.what(), 1);
-  }
+  return cortiq::runtime::cli::run_tool(
+      kProgram, "this model; a shorter --max-context, --kv q8, or --memory for a model of experts takes less", [&] {
+        RunOptions options;
+        const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, kProgram, options);
+        if (!outcome.run)
+          return outcome.exit;
+        const Status status = run(options, argc, argv);
+        return status.ok() ? 0 : complain(kProgram, status.message(), cortiq::exit_code(status));
+      });
 }

@@ -91,6 +91,7 @@ StatusOr<std::string> cache_key(const runtime::cli::RunOptions& options, const s
   if (stat(compiler.c_str(), &program) == 0)
     bytes.add(program);
   bytes.add(options.numerics);
+  bytes.add(options.q4tp_ladder);
   bytes.add(options.target);
   bytes.add(options.max_context);
   for (const std::string& feature : runtime::usable_features(runtime::read_cpu_state()))
@@ -120,6 +121,8 @@ std::vector<std::string> compile_arguments(const runtime::cli::RunOptions& optio
     arguments.push_back("--require-key=" + options.require_key);
   if (!options.numerics.empty())
     arguments.push_back("--numerics=" + options.numerics);
+  if (!options.q4tp_ladder.empty())
+    arguments.push_back("--q4tp-ladder=" + options.q4tp_ladder);
   if (!options.target.empty())
     arguments.push_back("--target=" + options.target);
   if (options.max_context != 0)
