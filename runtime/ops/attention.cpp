@@ -14,6 +14,7 @@
 #include "formats/checked_math.h"
 #include "runtime/ops/attention_rows.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/result_slots.h"
 #include "runtime/overlay/overlay.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -114,11 +115,10 @@ public:
         run_chunk(step, shape, how, item / how.chunks, item % how.chunks, room);
         continue;
       }
-      // The last queries see most positions: they come first, so that the end of the stage is fine grained.
-      const uint64_t block = how.query_blocks - 1 - item % how.query_blocks;
+      const auto [unit, block] = place(how, shape.threads, item);
       const uint64_t first = shape.first + block * kQueries;
       const uint64_t last = std::min(first + kQueries, shape.first + shape.count);
-      run_queries(step, how, item / how.query_blocks, first, last, room);
+      run_queries(step, how, unit, first, last, room);
     }
   }
 
@@ -182,6 +182,19 @@ private:
       how.units = kv.kv_heads * formats::ceil_div(group(), how.heads);
     }
     return how;
+  }
+
+  struct Item {
+    uint64_t unit, block; ///< of heads, and of queries
+  };
+  /// Which unit and queries an item is. The last queries see most positions: they come first, so that the end of the
+  /// stage is fine grained. Of a worker's share, a run of items, each unit has the same part where that comes out even:
+  /// then all workers read the same heads' cache at the same time, and it is fetched for all of them once.
+  static Item place(const Cut& how, uint64_t threads, uint64_t item) {
+    const uint64_t workers = how.query_blocks % threads == 0 ? threads : 1;
+    const uint64_t each = how.query_blocks / workers, share = how.units * each;
+    const uint64_t worker = item / share, unit = item % share / each, rank = item % each;
+    return {unit, how.query_blocks - 1 - (worker + workers * rank)};
   }
 
   struct Heads {
@@ -370,12 +383,7 @@ Status resolve_attention(const artifact::Call& op, const Resolver& resolver, Pro
   CORTIQ_ASSIGN_OR_RETURN(call->q,
                           resolver.f32_columns(attention.q(), attention.q_column(), call->heads * kv.k_dim, "queries"));
   const uint64_t width = call->heads * kv.v_dim;
-  if (attention.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(attention.out(), width, "attention"));
-  }
-  if (attention.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(attention.act_out(), width, "attention"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, attention, width, "attention", call->out, call->act_out));
   if (attention.sinks() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->sinks, resolver.vector(attention.sinks(), call->heads, "attention sinks"));
   }

@@ -93,6 +93,7 @@ public:
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
     const uint64_t group = heads / kv.kv_heads;
+    Warmth warmth;
     for (uint64_t item = begin; item < end; ++item) {
       const uint64_t token = shape.first + item / kv.kv_heads, head = item % kv.kv_heads;
       const uint64_t first = head * group * kv.k_dim, count = group * kv.k_dim;
@@ -102,7 +103,7 @@ public:
       for (uint64_t i = 0; i < group; ++i)
         turn(step, token, query + i * kv.k_dim, q_norm);
       if (temperature_scale != 0)
-        warm(query, count, step.position + token);
+        warm(query, count, warmth.at(*this, step.position + token));
       float* key = k.f32(step.arena, token) + head * kv.k_dim;
       float* value = v.f32(step.arena, token) + head * kv.v_dim;
       turn(step, token, key, k_norm);
@@ -127,9 +128,22 @@ public:
   float temperature_length = 0, temperature_scale = 0;
 
 private:
-  void warm(float* query, uint64_t count, uint64_t position) const {
-    const double steps = std::floor(static_cast<double>(position) / temperature_length);
-    const float factor = static_cast<float>(1 + temperature_scale * std::log1p(steps));
+  /// What queries count for at a position. Neighbours share it, heads of a token all the more: it is computed where a
+  /// stretch of temperature_length positions begins.
+  struct Warmth {
+    double steps = 0;
+    float factor = 1;
+    float at(const AttentionPrepCall& call, uint64_t position) {
+      const double now = std::floor(static_cast<double>(position) / call.temperature_length);
+      if (now != steps) {
+        steps = now;
+        factor = static_cast<float>(1 + call.temperature_scale * std::log1p(steps));
+      }
+      return factor;
+    }
+  };
+
+  static void warm(float* query, uint64_t count, float factor) {
     for (uint64_t i = 0; i < count; ++i)
       query[i] *= factor;
   }

@@ -3,6 +3,7 @@
 #include "formats/artifact/kernel_abi.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/result_slots.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/gate.cpp"
@@ -86,12 +87,7 @@ Status resolve_gate(const artifact::Call& op, const Resolver& resolver, ProgramF
   CORTIQ_ASSIGN_OR_RETURN(call->g, resolver.f32_slot(gate.g(), gates, "gate"));
   if (n % gates != 0)
     return invalid("gate: " + std::to_string(gates) + " gates do not divide " + std::to_string(n) + " values");
-  if (gate.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(gate.out(), n, "gate"));
-  }
-  if (gate.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(gate.act_out(), n, "gate"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, gate, n, "gate", call->out, call->act_out));
   if (gate.function() > artifact::GateFunction::Softplus)
     return unsupported("gate: function " + std::to_string(static_cast<int>(gate.function())) +
                        " is not known to this version");

@@ -4,6 +4,7 @@
 
 #include "formats/checked_math.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/result_slots.h"
 #include "runtime/overlay/overlay.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -79,12 +80,7 @@ Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFa
   if (glu.up() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->up, resolver.f32_slot(glu.up(), n, "glu"));
   }
-  if (glu.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(glu.out(), n, "glu"));
-  }
-  if (glu.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(glu.act_out(), n, "glu"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, glu, n, "glu", call->out, call->act_out));
   if (glu.activation() > artifact::Activation::SwigluOai)
     return unsupported("glu: activation " + std::to_string(static_cast<int>(glu.activation())) +
                        " is not known to this version");

@@ -5,6 +5,7 @@
 #include "formats/artifact/kernel_abi.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/result_slots.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/hadamard.cpp"
@@ -109,12 +110,7 @@ Status resolve_hadamard(const artifact::Call& op, const Resolver& resolver, Prog
   auto call = std::make_unique<HadamardCall>();
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t n, resolver.slot_elements(row.input(), "hadamard"));
   CORTIQ_ASSIGN_OR_RETURN(call->input, resolver.f32_slot(row.input(), n, "hadamard"));
-  if (row.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(row.out(), n, "hadamard"));
-  }
-  if (row.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(row.act_out(), n, "hadamard"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, row, n, "hadamard", call->out, call->act_out));
   if (!std::has_single_bit(row.block()) || n % row.block() != 0)
     return invalid("hadamard: blocks of " + std::to_string(row.block()) + " do not divide " + std::to_string(n) +
                    " values");

@@ -2,6 +2,7 @@
 
 #include "runtime/ops/op.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/result_slots.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/norm.cpp"
@@ -133,12 +134,7 @@ Status resolve_norm(const artifact::Call& op, const Resolver& resolver, ProgramF
   if (norm.sum_out() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->sum_out, resolver.f32_slot(norm.sum_out(), n, "norm"));
   }
-  if (norm.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(norm.out(), n, "norm"));
-  }
-  if (norm.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(norm.act_out(), n, "norm"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, norm, n, "norm", call->out, call->act_out));
   if (norm.weight() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->weight, resolver.vector(norm.weight(), n, "norm"));
   }

@@ -2,6 +2,7 @@
 
 #include "runtime/ops/op.h"
 #include "runtime/ops/quantize.h"
+#include "runtime/ops/result_slots.h"
 
 namespace cortiq::runtime {
 namespace {
@@ -41,12 +42,7 @@ Status resolve_place(const artifact::Call& op, const Resolver& resolver, Program
   for (const int32_t from : call->from)
     if (from < -1 || (from >= 0 && static_cast<uint64_t>(from) >= n))
       return invalid("place: there is no column " + std::to_string(from) + " of " + std::to_string(n));
-  if (place.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(place.out(), call->from.size(), "place"));
-  }
-  if (place.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(place.act_out(), call->from.size(), "place"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, place, call->from.size(), "place", call->out, call->act_out));
   if (!call->out.present && !call->act_out.present)
     return invalid("place: it has nothing to write");
   out.push_back(std::move(call));

@@ -3,6 +3,7 @@
 #include "runtime/ops/quantize.h"
 #include "formats/codec/codec.h"
 #include "runtime/ops/op.h"
+#include "runtime/ops/result_slots.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "runtime/ops/quantize.cpp"
@@ -93,15 +94,10 @@ Status resolve_quantize(const artifact::Call& op, const Resolver& resolver, Prog
   auto call = std::make_unique<QuantizeCall>();
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t k, resolver.slot_elements(quantize.input(), "quantize"));
   CORTIQ_ASSIGN_OR_RETURN(call->input, resolver.f32_slot(quantize.input(), k, "quantize"));
-  if (quantize.act_out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->act_out, resolver.q8_slot(quantize.act_out(), k, "quantize"));
-  }
   if (quantize.column_scale() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->column_scale, column_scales(resolver, quantize.column_scale(), k));
   }
-  if (quantize.out() != kNoIndex) {
-    CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_slot(quantize.out(), k, "quantize"));
-  }
+  CORTIQ_RETURN_IF_ERROR(resolve_results(resolver, quantize, k, "quantize", call->out, call->act_out));
   if (!call->act_out.present && (!call->out.present || call->column_scale.empty()))
     return invalid("quantize: it has nothing to write");
   out.push_back(std::move(call));
