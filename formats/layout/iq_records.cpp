@@ -57,37 +57,17 @@ void iq2_xxs_from_record(const uint8_t* record, uint8_t* block) {
   }
 }
 
-// Random blocks with the f16 d in front; `deviation` is that of the weights at d = 1.
-template <uint32_t kBytes>
-void fill_blocks(RandomStream& random, uint64_t cols, uint8_t* block, float deviation) {
-  const HalfRange scales = scales_around(kFillDeviation / deviation);
+/// Random blocks with the f16 d in front; `kDeviation` is that of the weights at d = 1.
+template <uint32_t kBytes, float kDeviation>
+void fill_blocks(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
+  const HalfRange scales = scales_around(kFillDeviation / kDeviation);
+  uint8_t* block = row.plane[0];
   for (uint64_t b = 0; b < cols / 256; ++b, block += kBytes) {
     random.bytes(block, kBytes);
     store_u16(block, random.half_in(scales));
   }
 }
 
-void fill_iq4_xs(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<136>(random, cols, row.plane[0], 1246.0f);
-}
-void fill_iq2_xxs(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<66>(random, cols, row.plane[0], 53.36f);
-}
-void fill_iq2_xs(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<74>(random, cols, row.plane[0], 55.9f);
-}
-void fill_iq2_s(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<82>(random, cols, row.plane[0], 56.39f);
-}
-void fill_iq3_xxs(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<98>(random, cols, row.plane[0], 142.4f);
-}
-void fill_iq3_s(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<110>(random, cols, row.plane[0], 140.2f);
-}
-void fill_iq1_s(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<50>(random, cols, row.plane[0], 7.2f);
-}
 void fill_iq1_m(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
   const HalfRange scales = scales_around(kFillDeviation / 7.2f);
   uint8_t* block = row.plane[0];
@@ -97,6 +77,25 @@ void fill_iq1_m(RandomStream& random, uint64_t cols, const MutableRowPlanes& row
     for (int k = 0; k < 4; ++k) // nibble k of d stands in the top of scale word k
       block[49 + 2 * k] = static_cast<uint8_t>((block[49 + 2 * k] & 15) | (d >> (4 * k) & 15) << 4);
   }
+}
+
+/// A form of blocks of 256 weights in `kBytes` bytes, which kTo brings to records and kFrom back.
+template <uint32_t kBytes, auto kTo, auto kFrom>
+constexpr RecordForm iq_form(CodecId codec, std::span<const LayoutField> fields, decltype(RecordForm::fill_row) fill) {
+  return {
+      .codec = codec,
+      .block = 256,
+      .block_bytes = kBytes,
+      .fields = fields,
+      .planes = block_planes<256, kBytes>,
+      .write_records = convert_records<kBytes, kTo>,
+      .decode = decode_converted<kBytes, kFrom>,
+      .fill_row = fill,
+  };
+}
+template <uint32_t kBytes, auto& kMoves>
+constexpr RecordForm iq_form(CodecId codec, std::span<const LayoutField> fields, decltype(RecordForm::fill_row) fill) {
+  return iq_form<kBytes, to_record<kMoves>, from_record<kMoves>>(codec, fields, fill);
 }
 
 } // namespace
@@ -109,84 +108,18 @@ constinit const RecordForm kIQ4XSForm = {
     .planes = block_planes<256, 136>,
     .write_records = copy_records<136>,
     .decode = decode_copied,
-    .fill_row = fill_iq4_xs,
+    .fill_row = fill_blocks<136, 1246.0f>,
 };
 
-constinit const RecordForm kIQ2XXSForm = {
-    .codec = CodecId::kIQ2_XXS,
-    .block = 256,
-    .block_bytes = 66,
-    .fields = kIQ2XXSFields,
-    .planes = block_planes<256, 66>,
-    .write_records = convert_records<66, iq2_xxs_to_record>,
-    .decode = decode_converted<66, iq2_xxs_from_record>,
-    .fill_row = fill_iq2_xxs,
-};
-
-constinit const RecordForm kIQ2XSForm = {
-    .codec = CodecId::kIQ2_XS,
-    .block = 256,
-    .block_bytes = 74,
-    .fields = kIQ2XSFields,
-    .planes = block_planes<256, 74>,
-    .write_records = convert_records<74, to_record<kIQ2XSMoves>>,
-    .decode = decode_converted<74, from_record<kIQ2XSMoves>>,
-    .fill_row = fill_iq2_xs,
-};
-
-constinit const RecordForm kIQ2SForm = {
-    .codec = CodecId::kIQ2_S,
-    .block = 256,
-    .block_bytes = 82,
-    .fields = kIQ2SFields,
-    .planes = block_planes<256, 82>,
-    .write_records = convert_records<82, to_record<kIQ2SMoves>>,
-    .decode = decode_converted<82, from_record<kIQ2SMoves>>,
-    .fill_row = fill_iq2_s,
-};
-
-constinit const RecordForm kIQ3XXSForm = {
-    .codec = CodecId::kIQ3_XXS,
-    .block = 256,
-    .block_bytes = 98,
-    .fields = kIQ3XXSFields,
-    .planes = block_planes<256, 98>,
-    .write_records = convert_records<98, to_record<kIQ3XXSMoves>>,
-    .decode = decode_converted<98, from_record<kIQ3XXSMoves>>,
-    .fill_row = fill_iq3_xxs,
-};
-
-constinit const RecordForm kIQ3SForm = {
-    .codec = CodecId::kIQ3_S,
-    .block = 256,
-    .block_bytes = 110,
-    .fields = kIQ3SFields,
-    .planes = block_planes<256, 110>,
-    .write_records = convert_records<110, to_record<kIQ3SMoves>>,
-    .decode = decode_converted<110, from_record<kIQ3SMoves>>,
-    .fill_row = fill_iq3_s,
-};
-
-constinit const RecordForm kIQ1SForm = {
-    .codec = CodecId::kIQ1_S,
-    .block = 256,
-    .block_bytes = 50,
-    .fields = kIQ1SFields,
-    .planes = block_planes<256, 50>,
-    .write_records = convert_records<50, to_record<kIQ1SMoves>>,
-    .decode = decode_converted<50, from_record<kIQ1SMoves>>,
-    .fill_row = fill_iq1_s,
-};
-
-constinit const RecordForm kIQ1MForm = {
-    .codec = CodecId::kIQ1_M,
-    .block = 256,
-    .block_bytes = 56,
-    .fields = kIQ1MFields,
-    .planes = block_planes<256, 56>,
-    .write_records = convert_records<56, to_record<kIQ1MMoves>>,
-    .decode = decode_converted<56, from_record<kIQ1MMoves>>,
-    .fill_row = fill_iq1_m,
-};
+constinit const RecordForm kIQ2XXSForm =
+    iq_form<66, iq2_xxs_to_record, iq2_xxs_from_record>(CodecId::kIQ2_XXS, kIQ2XXSFields, fill_blocks<66, 53.36f>);
+constinit const RecordForm kIQ2XSForm =
+    iq_form<74, kIQ2XSMoves>(CodecId::kIQ2_XS, kIQ2XSFields, fill_blocks<74, 55.9f>);
+constinit const RecordForm kIQ2SForm = iq_form<82, kIQ2SMoves>(CodecId::kIQ2_S, kIQ2SFields, fill_blocks<82, 56.39f>);
+constinit const RecordForm kIQ3XXSForm =
+    iq_form<98, kIQ3XXSMoves>(CodecId::kIQ3_XXS, kIQ3XXSFields, fill_blocks<98, 142.4f>);
+constinit const RecordForm kIQ3SForm = iq_form<110, kIQ3SMoves>(CodecId::kIQ3_S, kIQ3SFields, fill_blocks<110, 140.2f>);
+constinit const RecordForm kIQ1SForm = iq_form<50, kIQ1SMoves>(CodecId::kIQ1_S, kIQ1SFields, fill_blocks<50, 7.2f>);
+constinit const RecordForm kIQ1MForm = iq_form<56, kIQ1MMoves>(CodecId::kIQ1_M, kIQ1MFields, fill_iq1_m);
 
 } // namespace cortiq::formats

@@ -8,7 +8,7 @@ import re
 import sys
 
 import harness
-from overlay_test import Overlay, rms
+from overlay_test import rms, run_checks
 
 if harness.CASES not in sys.path:
     sys.path.insert(0, harness.CASES)
@@ -249,20 +249,6 @@ def check_words(tally, o):
     tally.check("chat: auto without descriptors is a slip", None if len(answers) == 1 and "name one" in slip.stderr else slip.stderr)
 
 
-def main():
-    args = harness.arguments(__doc__)
-    harness.need_fixtures(args, "models")
-    harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-skill")
-    tally = harness.Tally()
-    with harness.Scratch() as scratch:
-        overlay = Overlay(args, scratch)
-        for check in (check_codecs, check_low_rank, check_blends, check_masks_without_experts, check_budgets, check_mask_files, check_masked_skills, check_skill_outputs, check_words):
-            try:
-                check(tally, overlay)
-            except RuntimeError as error:
-                tally.check(check.__name__, str(error))
-    return tally.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(__doc__, (check_codecs, check_low_rank, check_blends, check_masks_without_experts, check_budgets, check_mask_files, check_masked_skills,
+                                  check_skill_outputs, check_words)))

@@ -173,14 +173,15 @@ def check_chat(tally, o):
                 len(typo.stdout.splitlines()) == 2 else f"{typo.stdout!r} {typo.stderr!r}")
 
 
-def main():
-    args = harness.arguments(__doc__)
+def run_checks(description, checks):
+    """The whole of a script of checks that take a tally and an Overlay; its exit status."""
+    args = harness.arguments(description)
     harness.need_fixtures(args, "models")
     harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-skill")
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         overlay = Overlay(args, scratch)
-        for check in (check_skill_files, check_signatures, check_routing, check_fixed_tasks, check_chat):
+        for check in checks:
             try:
                 check(tally, overlay)
             except RuntimeError as error:
@@ -189,4 +190,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_checks(__doc__, (check_skill_files, check_signatures, check_routing, check_fixed_tasks, check_chat)))

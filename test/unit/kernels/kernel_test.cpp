@@ -12,6 +12,7 @@
 #include "codegen/kernels/build_kernel.h"
 #include "dialects/Vec/Interp/Interpreter.h"
 #include "test/unit/kernels/kernel_runner.h"
+#include "test/unit/kernels/x86_targets.h"
 #include "test/unit/x86/kernel_harness.h"
 
 namespace cortiq::test {
@@ -50,19 +51,8 @@ TEST_P(KernelTest, InterpretedKernelsMatchTheReferenceDecode) {
   }
 }
 
-struct Target {
-  const char* name;
-  codegen::VectorUnit unit;
-};
-constexpr Target kTargets[] = {
-    {"x86-64-v3", {.lanes = 8, .dot4 = false}},
-    {"avxvnni", {.lanes = 8, .dot4 = true}},
-    {"avx512vnni", {.lanes = 16, .dot4 = true}},
-    {"avx512vbmi", {.lanes = 16, .dot4 = true, .byte_tables = true}},
-};
-
 /// Calls the problem's machine code on the data.
-std::vector<float> run_machine_code(mlir::MLIRContext& context, const KernelProblem& problem, const Target& target,
+std::vector<float> run_machine_code(mlir::MLIRContext& context, const KernelProblem& problem, const X86Target& target,
                                     const KernelData& data) {
   auto kernel = codegen::build_kernel(context, problem.spec, target.unit);
   EXPECT_TRUE(kernel.ok()) << kernel.status().message();
@@ -74,7 +64,7 @@ std::vector<float> run_machine_code(mlir::MLIRContext& context, const KernelProb
 TEST_P(KernelTest, MachineCodeMatchesTheReferenceDecode) {
   mlir::MLIRContext context;
   uint64_t seed = 1;
-  for (const Target& target : kTargets) {
+  for (const X86Target& target : kX86Targets) {
     if (std::string missing = testing::missing_for(target.name); !missing.empty()) {
       std::printf("not run for %s: this machine lacks %s\n", target.name, missing.c_str());
       continue;
@@ -101,10 +91,10 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
       if (arm == codegen::Arm::kFast && codegen::fast_arm(*GetParam(), layout) != arm)
         continue;
       KernelProblem problem{
-          {.codec = GetParam()->id, .layout = layout, .k = k, .tokens = 8, .arm = arm, .isa = kTargets[0].name}, 2};
+          {.codec = GetParam()->id, .layout = layout, .k = k, .tokens = 8, .arm = arm, .isa = kX86Targets[0].name}, 2};
       KernelData data = make_kernel_data(problem, Data::kOrdinary, k);
       std::vector<float> first;
-      for (const Target& target : kTargets) {
+      for (const X86Target& target : kX86Targets) {
         if (!testing::missing_for(target.name).empty())
           continue; // the test above says so
         for (uint32_t tokens : {8u, 4u, 2u, 1u}) {
@@ -125,7 +115,7 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
 /// where there are tiles. Neither the tokens nor the row groups fill whole blocks.
 TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
   mlir::MLIRContext context;
-  constexpr Target kTiles{"amx", {.lanes = 16, .dot4 = true, .byte_tables = true, .tiles = true}};
+  constexpr X86Target kTiles{"amx", {.lanes = 16, .dot4 = true, .byte_tables = true, .tiles = true}};
   const std::string missing = testing::missing_for(kTiles.name);
   if (!missing.empty())
     std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());
@@ -157,13 +147,13 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
       expect_close(problem, data, results[0]);
       KernelProblem single = problem;
       single.spec.tokens = 1;
-      single.spec.isa = kTargets[0].name;
+      single.spec.isa = kX86Targets[0].name;
       for (uint32_t t = 0; t < problem.spec.tokens; ++t) {
         KernelData one = data;
         one.act.erase(one.act.begin(), one.act.begin() + int64_t(t * data.act_stride));
         if (problem.spec.residual)
           one.residual.erase(one.residual.begin(), one.residual.begin() + int64_t(t * data.out_stride / 4));
-        const std::vector<float> expected = run_machine_code(context, single, kTargets[0], one);
+        const std::vector<float> expected = run_machine_code(context, single, kX86Targets[0], one);
         for (const std::vector<float>& result : results)
           ASSERT_EQ(0, std::memcmp(result.data() + t * data.rows, expected.data(), data.rows * sizeof(float)))
               << codegen::kernel_name(problem.spec) << " token " << t;
@@ -175,7 +165,7 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
 TEST(LadderKernelTest, ScalesAreTheLaddersBitForBit) {
   mlir::MLIRContext context;
   const formats::Codec& codec = formats::codec_info(formats::CodecId::kQ4TP);
-  for (const Target& target : kTargets) {
+  for (const X86Target& target : kX86Targets) {
     if (!testing::missing_for(target.name).empty())
       continue;
     KernelProblem problem{};
@@ -216,7 +206,7 @@ TEST_P(KernelTest, MaterialisedRowsGiveTheBitsOfSingleTokens) {
         problem.spec.bias = rows == 9;
         problem.spec.residual = rows != 9;
         const KernelData data = make_kernel_data(problem, Data::kOrdinary, ++seed);
-        for (const Target& target : kTargets) {
+        for (const X86Target& target : kX86Targets) {
           if (!testing::missing_for(target.name).empty())
             continue; // the test of machine code says so
           problem.spec.isa = target.name;

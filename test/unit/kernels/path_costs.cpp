@@ -21,20 +21,11 @@
 #include "codegen/kernels/wide_core.h"
 #include "test/unit/kernels/kernel_runner.h"
 #include "test/unit/kernels/q8k.h"
+#include "test/unit/kernels/x86_targets.h"
 #include "test/unit/x86/kernel_harness.h"
 
 namespace cortiq::test {
 namespace {
-
-struct Target {
-  const char* name;
-  codegen::VectorUnit unit;
-};
-constexpr Target kTargets[] = {
-    {"x86-64-v3", {.lanes = 8, .dot4 = false}},
-    {"avxvnni", {.lanes = 8, .dot4 = true}},
-    {"avx512vnni", {.lanes = 16, .dot4 = true}},
-};
 
 constexpr uint64_t kGroups = 8;
 constexpr uint32_t kTokens = 256;
@@ -62,8 +53,8 @@ private:
 };
 
 /// Picoseconds a weight and token that `tokens` tokens cost by kernels of `tile` tokens; the best of several runs.
-double measure(mlir::MLIRContext& context, const KernelProblem& problem, const Target& target, const KernelData& data,
-               uint32_t tile, uint32_t tokens) {
+double measure(mlir::MLIRContext& context, const KernelProblem& problem, const X86Target& target,
+               const KernelData& data, uint32_t tile, uint32_t tokens) {
   codegen::KernelSpec spec = problem.spec;
   spec.tokens = tile;
   auto kernel = codegen::build_kernel(context, spec, target.unit);
@@ -103,7 +94,7 @@ double measure(mlir::MLIRContext& context, const KernelProblem& problem, const T
 /// Activations with one scale a record beside those in groups of 32: the cost by 1 and by several tokens at once, and
 /// the error of each form, relative to what a row's sum is expected to be, with every 61st activation twelve times as
 /// large.
-void measure_wide(const formats::Codec& codec, const Target& target, uint64_t k) {
+void measure_wide(const formats::Codec& codec, const X86Target& target, uint64_t k) {
   mlir::MLIRContext context;
   const uint32_t tile = target.unit.lanes == 8 ? 4 : 8;
   KernelProblem exact{{.codec = codec.id, .k = k, .tokens = tile, .arm = codegen::Arm::kExact, .isa = target.name},
@@ -140,7 +131,7 @@ void measure_wide(const formats::Codec& codec, const Target& target, uint64_t k)
   }
 }
 
-void measure_codec(const formats::Codec& codec, const Target& target, uint64_t k) {
+void measure_codec(const formats::Codec& codec, const X86Target& target, uint64_t k) {
   mlir::MLIRContext context;
   for (codegen::Arm arm : {codegen::Arm::kFast, codegen::Arm::kExact}) {
     KernelProblem problem{{.codec = codec.id, .k = k, .tokens = kTokens, .arm = arm, .isa = target.name}, kGroups};
@@ -163,7 +154,7 @@ void measure_codec(const formats::Codec& codec, const Target& target, uint64_t k
 
 int main(int argc, char** argv) {
   using namespace cortiq;
-  for (const auto& target : test::kTargets) {
+  for (const auto& target : test::kX86Targets) {
     if (argc > 1 && std::strcmp(argv[1], target.name) != 0)
       continue;
     if (const std::string missing = testing::missing_for(target.name); !missing.empty()) {

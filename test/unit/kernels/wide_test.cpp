@@ -14,22 +14,13 @@
 #include "formats/codec/half.h"
 #include "formats/layout/layout.h"
 #include "test/unit/kernels/q8k.h"
+#include "test/unit/kernels/x86_targets.h"
 #include "test/unit/x86/kernel_harness.h"
 
 namespace cortiq::test {
 namespace {
 
 using namespace formats;
-
-struct Target {
-  const char* name;
-  codegen::VectorUnit unit;
-};
-constexpr Target kTargets[] = {
-    {"x86-64-v3", {.lanes = 8, .dot4 = false}},
-    {"avxvnni", {.lanes = 8, .dot4 = true}},
-    {"avx512vnni", {.lanes = 16, .dot4 = true}},
-};
 
 constexpr uint64_t kRows = 32;
 
@@ -83,7 +74,7 @@ std::vector<std::pair<std::string, std::vector<float>>> multiply(const Matrix& m
   for (const Q8kRecord& record : x)
     act.insert(act.end(), record.bytes.begin(), record.bytes.end());
   alignas(64) static uint8_t scratch[kKernelScratchBytes];
-  for (const Target& target : kTargets)
+  for (const X86Target& target : kX86Targets)
     for (bool interpret : {true, false}) {
       if (!interpret && !testing::missing_for(target.name).empty()) {
         std::printf("not run for %s: this machine lacks %s\n", target.name, testing::missing_for(target.name).c_str());

@@ -9,56 +9,19 @@
 
 #include "runtime/session/session.h"
 #include "test/unit/runtime/recurrent_model.h"
-#include "test/unit/runtime/temporary_folder.h"
+#include "test/unit/runtime/session_fixture.h"
 
 namespace cortiq::runtime {
 namespace {
 
 constexpr uint32_t kVocab = test::kRecurrentVocab, kPoison = test::kRecurrentPoison;
 
-class RecurrentSession : public ::testing::Test {
+class RecurrentSession : public test::SessionFixture {
 protected:
-  void SetUp() override {
-    const Status written = test::write_recurrent_model(folder_.file("m.cqa"));
-    ASSERT_TRUE(written.ok()) << written.message();
-    auto model = Model::load(folder_.file("m.cqa"));
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    model_ = *model;
-  }
+  RecurrentSession() : SessionFixture(kVocab - 1) {}
+  void SetUp() override { model_ = load(folder_.file("m.cqa"), test::write_recurrent_model(folder_.file("m.cqa"))); }
+  std::unique_ptr<Session> session(unsigned threads = 1, KvType kv = KvType::kF32) { return open(model_, threads, kv); }
 
-  std::unique_ptr<Session> session(unsigned threads = 1, KvType kv = KvType::kF32) {
-    SessionOptions options;
-    options.threads = threads;
-    options.kv = kv;
-    auto made = Session::create(model_, options);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return *std::move(made);
-  }
-
-  static std::vector<uint32_t> text(size_t count, uint32_t seed = 0) {
-    std::vector<uint32_t> out;
-    for (size_t i = 0; i < count; ++i)
-      out.push_back(static_cast<uint32_t>((i * i * 5 + i * 3 + seed * 7 + 1) % (kVocab - 1)));
-    return out;
-  }
-
-  static std::vector<float> run(Session& session, std::span<const uint32_t> tokens, size_t chunk = 1000) {
-    std::vector<float> out;
-    for (size_t i = 0; i < tokens.size(); i += chunk) {
-      const auto logits = session.forward(tokens.subspan(i, std::min(chunk, tokens.size() - i)), true);
-      EXPECT_TRUE(logits.ok()) << logits.status().message();
-      if (logits.ok())
-        out.insert(out.end(), logits->begin(), logits->end());
-    }
-    return out;
-  }
-
-  static void expect_same(std::span<const float> got, std::span<const float> want, const std::string& what) {
-    ASSERT_EQ(got.size(), want.size());
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size_bytes()), 0) << what;
-  }
-
-  test::TemporaryFolder folder_;
   std::shared_ptr<const Model> model_;
 };
 
@@ -134,10 +97,7 @@ TEST_F(RecurrentSession, GoesBackWithARingBesideItsStates) {
   std::shared_ptr<const Model> models[2];
   for (const bool ring : {false, true}) {
     const std::string path = folder_.file(ring ? "ring.cqa" : "all.cqa");
-    ASSERT_TRUE(test::write_recurrent_model(path, 30, ring).ok());
-    auto model = Model::load(path);
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    models[ring] = *model;
+    models[ring] = load(path, test::write_recurrent_model(path, 30, ring));
   }
   const auto tokens = text(320), other = text(30, 1);
   for (const size_t chunk : {320u, 7u, 1u})

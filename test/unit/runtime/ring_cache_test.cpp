@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/session/session.h"
-#include "test/unit/runtime/temporary_folder.h"
+#include "test/unit/runtime/session_fixture.h"
 #include "test/unit/runtime/window_model.h"
 
 namespace cortiq::runtime {
@@ -18,50 +18,18 @@ using test::write_window_model;
 constexpr uint32_t kVocab = test::kWindowVocab;
 constexpr uint64_t kLong = test::kWindowContext; // several times around a ring of 70 + 24 positions, rounded up to 128
 
-class RingCache : public ::testing::Test {
+class RingCache : public test::SessionFixture {
 protected:
+  RingCache() : SessionFixture(kVocab) {}
+
   std::shared_ptr<const Model> load(bool ring, uint64_t max_context = kLong) {
     const std::string path = folder_.file("m" + std::to_string(ring) + std::to_string(max_context) + ".cqa");
-    const Status written = write_window_model(path, ring, max_context);
-    EXPECT_TRUE(written.ok()) << written.message();
-    auto model = Model::load(path);
-    EXPECT_TRUE(model.ok()) << model.status().message();
-    return *model;
+    return SessionFixture::load(path, write_window_model(path, ring, max_context));
   }
 
   std::unique_ptr<Session> session(bool ring, KvType kv = KvType::kF32, uint64_t max_context = kLong) {
-    SessionOptions options;
-    options.threads = 2;
-    options.kv = kv;
-    auto made = Session::create(load(ring, max_context), options);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return *std::move(made);
+    return open(load(ring, max_context), 2, kv);
   }
-
-  static std::vector<uint32_t> text(size_t count, uint32_t seed = 0) {
-    std::vector<uint32_t> out;
-    for (size_t i = 0; i < count; ++i)
-      out.push_back(static_cast<uint32_t>((i * i * 5 + i * 3 + seed * 7 + 1) % kVocab));
-    return out;
-  }
-
-  static std::vector<float> run(Session& session, std::span<const uint32_t> tokens, size_t chunk = 10000) {
-    std::vector<float> out;
-    for (size_t i = 0; i < tokens.size(); i += chunk) {
-      const auto logits = session.forward(tokens.subspan(i, std::min(chunk, tokens.size() - i)), true);
-      EXPECT_TRUE(logits.ok()) << logits.status().message();
-      if (logits.ok())
-        out.insert(out.end(), logits->begin(), logits->end());
-    }
-    return out;
-  }
-
-  static void expect_same(std::span<const float> got, std::span<const float> want, const std::string& what) {
-    ASSERT_EQ(got.size(), want.size());
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size_bytes()), 0) << what;
-  }
-
-  test::TemporaryFolder folder_;
 };
 
 TEST_F(RingCache, GivesTheLogitsOfACacheThatKeepsEverything) {

@@ -16,7 +16,7 @@
 #include "formats/overlay/selection.h"
 #include "runtime/session/saved_session.h"
 #include "test/unit/runtime/recurrent_model.h"
-#include "test/unit/runtime/temporary_folder.h"
+#include "test/unit/runtime/session_fixture.h"
 #include "test/unit/runtime/tiny_model.h"
 
 namespace cortiq::runtime {
@@ -38,49 +38,22 @@ const Kind kKinds[] = {
 };
 constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kQ8};
 
-class SavedSessionTest : public ::testing::Test {
+class SavedSessionTest : public test::SessionFixture {
 protected:
+  SavedSessionTest() : SessionFixture(test::kRecurrentVocab - 1) {}
+
   std::shared_ptr<const Model> load(const Kind& kind) {
     const std::string path = folder_.file(std::string(kind.name) + ".cqa");
-    const Status written = kind.write(path);
-    EXPECT_TRUE(written.ok()) << written.message();
-    auto model = Model::load(path);
-    EXPECT_TRUE(model.ok()) << model.status().message();
-    return *model;
+    return SessionFixture::load(path, kind.write(path));
   }
 
   static std::unique_ptr<Session> open(const std::shared_ptr<const Model>& model, KvType kv = KvType::kF32,
                                        uint64_t context = 0) {
-    SessionOptions options;
-    options.threads = 1;
-    options.kv = kv;
-    options.max_context = context;
-    auto made = Session::create(model, options);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return *std::move(made);
-  }
-
-  static std::vector<uint32_t> text(size_t count, uint32_t seed = 0) {
-    std::vector<uint32_t> out;
-    for (size_t i = 0; i < count; ++i)
-      out.push_back(static_cast<uint32_t>((i * i * 5 + i * 3 + seed * 7 + 1) % (test::kRecurrentVocab - 1)));
-    return out;
+    return SessionFixture::open(model, 1, kv, context);
   }
 
   static std::vector<float> run(Session& session, std::span<const uint32_t> tokens) {
-    std::vector<float> out;
-    for (size_t i = 0; i < tokens.size(); i += 7) {
-      const auto logits = session.forward(tokens.subspan(i, std::min<size_t>(7, tokens.size() - i)), true);
-      EXPECT_TRUE(logits.ok()) << logits.status().message();
-      if (logits.ok())
-        out.insert(out.end(), logits->begin(), logits->end());
-    }
-    return out;
-  }
-
-  static void expect_same(std::span<const float> got, std::span<const float> want, const std::string& what) {
-    ASSERT_EQ(got.size(), want.size()) << what;
-    EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size_bytes()), 0) << what;
+    return SessionFixture::run(session, tokens, 7);
   }
 
   static Status restore(const std::string& path, Session& session) {
@@ -98,8 +71,6 @@ protected:
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
-
-  test::TemporaryFolder folder_;
 };
 
 TEST_F(SavedSessionTest, GoesOnAsIfNothingHadHappened) {

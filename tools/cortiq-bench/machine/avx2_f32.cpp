@@ -1,26 +1,19 @@
 #include <immintrin.h>
 
+#include "tools/cortiq-bench/machine/chains.h"
 #include "tools/cortiq-bench/machine/unit.h"
 
 namespace cortiq::bench {
 namespace {
 
-constexpr int kChains = 12; // independent sums: more than a unit's latency times its width
+constexpr int kChains = 12;
 
 uint64_t run(uint64_t rounds) {
-  __m256 sums[kChains];
-  __m256 x = _mm256_set1_ps(1e-3f), y = x;
-  for (__m256& sum : sums)
-    sum = x;
-  for (uint64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 16
-    for (__m256& sum : sums)
-      sum = _mm256_fmadd_ps(x, y, sum);
-    __asm__ volatile("" : "+v"(x), "+v"(y));
-  }
-  for (int c = 1; c < kChains; ++c)
-    sums[0] = _mm256_add_ps(sums[0], sums[c]);
-  return static_cast<uint64_t>(_mm256_cvtss_f32(sums[0]) < 0);
+  const __m256 sum = sum_in_chains<kChains>(
+      rounds, _mm256_set1_ps(1e-3f), _mm256_set1_ps(1e-3f),
+      [](__m256 sum, __m256 x, __m256 y) { return _mm256_fmadd_ps(x, y, sum); },
+      [](__m256 a, __m256 b) { return _mm256_add_ps(a, b); });
+  return static_cast<uint64_t>(_mm256_cvtss_f32(sum) < 0);
 }
 
 } // namespace

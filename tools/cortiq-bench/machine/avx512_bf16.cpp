@@ -1,26 +1,21 @@
 #include <immintrin.h>
 
+#include "tools/cortiq-bench/machine/chains.h"
 #include "tools/cortiq-bench/machine/unit.h"
 
 namespace cortiq::bench {
 namespace {
 
-constexpr int kChains = 16; // independent sums: more than a unit's latency times its width
+constexpr int kChains = 16;
 
 uint64_t run(uint64_t rounds) {
-  __m512 sums[kChains];
-  __m512i x = _mm512_setzero_si512(), y = x;
-  for (__m512& sum : sums)
-    sum = _mm512_setzero_ps();
-  for (uint64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 16
-    for (__m512& sum : sums)
-      sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
-    __asm__ volatile("" : "+v"(x), "+v"(y));
-  }
-  for (int c = 1; c < kChains; ++c)
-    sums[0] = _mm512_add_ps(sums[0], sums[c]);
-  return static_cast<uint64_t>(_mm512_cvtss_f32(sums[0]) < 0);
+  const __m512 sum = sum_in_chains<kChains>(
+      rounds, _mm512_setzero_ps(), _mm512_setzero_si512(),
+      [](__m512 sum, __m512i x, __m512i y) {
+        return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y));
+      },
+      [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
+  return static_cast<uint64_t>(_mm512_cvtss_f32(sum) < 0);
 }
 
 } // namespace

@@ -1,26 +1,19 @@
 #include <immintrin.h>
 
+#include "tools/cortiq-bench/machine/chains.h"
 #include "tools/cortiq-bench/machine/unit.h"
 
 namespace cortiq::bench {
 namespace {
 
-constexpr int kChains = 16; // independent sums: more than a unit's latency times its width
+constexpr int kChains = 16;
 
 uint64_t run(uint64_t rounds) {
-  __m512 sums[kChains];
-  __m512 x = _mm512_set1_ps(1e-3f), y = x;
-  for (__m512& sum : sums)
-    sum = x;
-  for (uint64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 16
-    for (__m512& sum : sums)
-      sum = _mm512_fmadd_ps(x, y, sum);
-    __asm__ volatile("" : "+v"(x), "+v"(y));
-  }
-  for (int c = 1; c < kChains; ++c)
-    sums[0] = _mm512_add_ps(sums[0], sums[c]);
-  return static_cast<uint64_t>(_mm512_cvtss_f32(sums[0]) < 0);
+  const __m512 sum = sum_in_chains<kChains>(
+      rounds, _mm512_set1_ps(1e-3f), _mm512_set1_ps(1e-3f),
+      [](__m512 sum, __m512 x, __m512 y) { return _mm512_fmadd_ps(x, y, sum); },
+      [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
+  return static_cast<uint64_t>(_mm512_cvtss_f32(sum) < 0);
 }
 
 } // namespace

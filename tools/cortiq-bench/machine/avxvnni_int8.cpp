@@ -1,26 +1,19 @@
 #include <immintrin.h>
 
+#include "tools/cortiq-bench/machine/chains.h"
 #include "tools/cortiq-bench/machine/unit.h"
 
 namespace cortiq::bench {
 namespace {
 
-constexpr int kChains = 12; // independent sums: more than a unit's latency times its width
+constexpr int kChains = 12;
 
 uint64_t run(uint64_t rounds) {
-  __m256i sums[kChains];
-  __m256i x = _mm256_set1_epi8(1), y = x;
-  for (__m256i& sum : sums)
-    sum = x;
-  for (uint64_t i = 0; i < rounds; ++i) {
-#pragma GCC unroll 16
-    for (__m256i& sum : sums)
-      sum = _mm256_dpbusd_avx_epi32(sum, x, y);
-    __asm__ volatile("" : "+v"(x), "+v"(y));
-  }
-  for (int c = 1; c < kChains; ++c)
-    sums[0] = _mm256_add_epi32(sums[0], sums[c]);
-  return static_cast<uint64_t>(_mm_cvtsi128_si32(_mm256_castsi256_si128(sums[0])));
+  const __m256i sum = sum_in_chains<kChains>(
+      rounds, _mm256_set1_epi8(1), _mm256_set1_epi8(1),
+      [](__m256i sum, __m256i x, __m256i y) { return _mm256_dpbusd_avx_epi32(sum, x, y); },
+      [](__m256i a, __m256i b) { return _mm256_add_epi32(a, b); });
+  return static_cast<uint64_t>(_mm_cvtsi128_si32(_mm256_castsi256_si128(sum)));
 }
 
 } // namespace
