@@ -117,6 +117,27 @@ int64_t prefetch_distance(const KernelSpec& spec) {
 /// Where the overlay's scratch starts: behind the decoder's ladder and the core's sums.
 constexpr int64_t kOverlayScratch = int64_t(formats::kKernelScratchBytes) - Overlay::kScratchBytes;
 
+/// Arranges the only token's codes in scratch as the decoder has levels cheapest, once a call, where it has such an
+/// order and there is room.
+void turn_codes(CoreContext& c, Value scratch) {
+  constexpr uint64_t kGroup = 32, kAtOnce = 64;
+  const std::vector<uint8_t> order = c.decoder.turned_order();
+  if (order.empty() || c.spec.arm != Arm::kFast || c.spec.tokens != 1 || c.spec.k % kAtOnce ||
+      c.spec.k > formats::kKernelScratchBytes)
+    return;
+  std::vector<uint8_t> from = order;
+  for (uint8_t code : order)
+    from.push_back(uint8_t(code + kGroup));
+  Emit& e = c.e;
+  e.loop(e.index(0), e.index(int64_t(c.spec.k)), kAtOnce, {}, [&](Value at, const std::vector<Value>&) {
+    Value codes = e.load(e.i8(), {e.offset(c.tokens[0], at, 1), 0});
+    e.store(e.lookup64(codes, e.bytes(from)), {e.offset(scratch, at, 1), 0});
+    return std::vector<Value>();
+  });
+  c.turned = scratch;
+  c.decoder.take_turned();
+}
+
 void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats::R16Format& format) {
   Emit& e = f.e;
   std::unique_ptr<Decoder> decoder = make_decoder(e, f.spec, format);
@@ -164,6 +185,7 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
     });
     return;
   }
+  turn_codes(c, scratch);
   std::optional<Overlay> overlay;
   if (has_overlay(f.spec.codec)) {
     overlay.emplace(e, f.spec, format, f.vectors, args, Address{scratch, kOverlayScratch});
@@ -265,7 +287,7 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
   if (block.empty() || !block.back().hasTrait<mlir::OpTrait::IsTerminator>())
     mlir::OpBuilder::atBlockEnd(&block).create<vec::ReturnOp>(loc);
   builder.setInsertionPoint(block.getTerminator());
-  Emit emit(builder, loc, &block, unit.lanes, unit.byte_tables, unit.signed_dot4);
+  Emit emit(builder, loc, &block, unit.lanes, unit.byte_tables, unit.signed_dot4, unit.tiles);
   const Frame frame = make_frame(emit, kernel->getArgs(), spec);
   if (spec.layout == formats::LayoutId::kVerbatim)
     find_verbatim(spec.codec)->build(frame, kernel->getArgs());

@@ -22,6 +22,7 @@ struct CoreContext {
   bool dot4;                 ///< the target has an instruction for vec.dot4
   bool signed_dot4;          ///< … and one for vec.signed_dot4
   int64_t ahead;             ///< bytes behind a record that it asks memory for; 0: what the processor guesses will do
+  Value turned = {};         ///< the only token's codes in the decoder's order, where they were arranged so
 };
 
 /// The finished sums of a row group: sums[t * vectors + v].

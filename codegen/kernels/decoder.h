@@ -46,6 +46,12 @@ public:
   /// The start of the packed tensor, for codecs whose tensor part the kernel reads.
   void set_tensor(Value tensor) { tensor_ = tensor; }
 
+  /// Decoders that have levels cheapest in another order than the weights' own: which code of a group of 32 stands
+  /// where then; empty for those that have not. A core that arranges its codes so says so, and takes steps in that
+  /// order.
+  virtual std::vector<uint8_t> turned_order() const { return {}; }
+  void take_turned() { turned_ = true; }
+
   /// Called at the start of every row group, before any record: loads row headers, builds ladders. `group` is the
   /// group's address, `scratch` memory of kLadderBytes for the decoder's own use.
   virtual void begin_group(Address group, Address scratch, unsigned vectors) {}
@@ -134,6 +140,7 @@ protected:
 
   Emit& e_;
   Value tensor_;
+  bool turned_ = false; ///< steps are asked for in turned_order()
   unsigned rows_;
   formats::R16Format format_;
 };

@@ -4,9 +4,10 @@ namespace cortiq::codegen {
 
 using namespace mlir;
 
-Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes, bool byte_tables, bool signed_levels)
+Emit::Emit(OpBuilder& builder, Location loc, Block* constants, unsigned lanes, bool byte_tables, bool signed_levels,
+           bool quick_gathers)
     : b_(builder), loc_(loc), constants_(constants), lanes_(lanes), byte_tables_(byte_tables),
-      signed_levels_(signed_levels) {}
+      signed_levels_(signed_levels), quick_gathers_(quick_gathers) {}
 
 Value Emit::constant(DenseElementsAttr value) {
   Value& cached = constant_cache_[value.getAsOpaquePointer()];

@@ -33,13 +33,15 @@ public:
   /// Emits at `builder`'s insertion point, which must be inside a vec.kernel; constants go to `constants`' start.
   /// `lanes` is the number of 32-bit lanes of the target's vectors (4, 8 or 16).
   /// `byte_tables`: whether there are lookup64, lookup128 and bit_fields. `signed_levels`: whether signed_dot4 is as
-  /// good as dot4, so that levels need no zero point.
+  /// good as dot4, so that levels need no zero point. `quick_gathers`: whether sixteen lanes are gathered sooner than
+  /// eight lookups of 128 bytes are done.
   Emit(mlir::OpBuilder& builder, mlir::Location loc, mlir::Block* constants, unsigned lanes, bool byte_tables,
-       bool signed_levels);
+       bool signed_levels, bool quick_gathers);
 
   unsigned lanes() const { return lanes_; }
   bool byte_tables() const { return byte_tables_; }
   bool signed_levels() const { return signed_levels_; }
+  bool quick_gathers() const { return quick_gathers_; }
   /// Bytes of a whole vector.
   unsigned vector_bytes() const { return lanes_ * 4; }
 
@@ -147,7 +149,7 @@ private:
   mlir::Location loc_;
   mlir::Block* constants_;
   unsigned lanes_;
-  bool byte_tables_, signed_levels_;
+  bool byte_tables_, signed_levels_, quick_gathers_;
   std::map<const void*, Value> constant_cache_;
   std::map<int64_t, Value> index_cache_;
 };

@@ -70,9 +70,12 @@ private:
 
   /// Address in token t's record: `per_group` bytes a group of 32, in array `array`, `extra` bytes further.
   Address activation(const RecordPlace& place, size_t t, int64_t array, int64_t per_group, int64_t extra) const {
+    return activation(c_.tokens[t], place, array, per_group, extra);
+  }
+  Address activation(Value base, const RecordPlace& place, int64_t array, int64_t per_group, int64_t extra) const {
     const int64_t scale = per_group / kIndexStep; // bytes per unit of the counter
     const int64_t disp = array + place.static_index * scale + extra;
-    return {place.index ? e_.offset(c_.tokens[t], place.index, scale) : c_.tokens[t], disp};
+    return {place.index ? e_.offset(base, place.index, scale) : base, disp};
   }
 
   std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
@@ -101,7 +104,8 @@ private:
 
   /// Four activation codes of token t in every lane.
   Value codes(const RecordPlace& place, size_t t, unsigned step) {
-    return e_.bitcast(e_.load_splat_i32(activation(place, t, 0, kGroup, 4 * step)), e_.i8());
+    const Address at = activation(c_.turned ? c_.turned : c_.tokens[t], place, 0, kGroup, 4 * step);
+    return e_.bitcast(e_.load_splat_i32(at), e_.i8());
   }
 
   /// Integer sums of one span, zero point included, by dot4.

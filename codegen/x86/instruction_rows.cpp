@@ -89,13 +89,6 @@ void emit_sign(const Encoding& e) {
   e.c.vmovdqu8(e.d() | not_zero | Xbyak::util::T_z, e.d());
 }
 
-/// The EVEX form takes the choice from a mask register.
-void emit_select_negative(const Encoding& e) {
-  const Xbyak::Opmask negative(1);
-  e.c.vpmovb2m(negative, e.r(0));
-  with_memory(e, 1, [&](auto&& m) { e.c.vpblendmb(e.d() | negative, e.r(2), m); });
-}
-
 /// The gather's address: `mem` holds base and displacement, operand 0 the indices, imm their scale.
 Address gather_address(const Encoding& e) {
   const Xbyak::RegExp base = e.mem.getRegExp();
@@ -171,8 +164,6 @@ const LaneRow kLaneRows[] = {
     {"vec.lookup64", "i8", kAvx512Vbmi, {{"vpermb", 0b01, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 0, [&](auto&& m) { e.c.vpermb(e.d(), e.r(1), m); }); }}},
     {"vec.lookup128", "i8", kAvx512Vbmi, {{"vpermi2b", 0b100, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 2, [&](auto&& m) { e.c.vpermi2b(e.d(), e.r(1), m); }); }}},
     {"vec.bit_fields", "i8", kAvx512Vbmi, {{"vpmultishiftqb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmultishiftqb(e.d(), e.r(0), m); }); }}},
-    {"vec.select_negative", "i8", kAvx2, {{"vpblendvb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpblendvb(e.d(), e.r(2), m, e.r(0)); }); }}},
-    {"vec.select_negative", "i8", kAvx512, {{"select_negative", 0b10, false, -1, false}, false, [](const Encoding& e) { emit_select_negative(e); }}},
     {"vec.blend_bits", "", kAvx512, {{"vpternlogd", 0b100, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 2, [&](auto&& m) { e.c.vpternlogd(e.d(), e.r(1), m, 0xca); }); }}},
     {"vec.dot2", "i16", kAvx2, {{"vpmaddubsw", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmaddubsw(e.d(), e.r(0), m); }); }}},
     {"vec.mul_pairs", "i32", kAvx2, {{"vpmaddwd", 0b11, false, -1, false}, true, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmaddwd(e.d(), e.r(0), m); }); }}},
@@ -251,7 +242,10 @@ const NamedRow kNamedRows[] = {
     {kAvx2, {{"gather", 0b0, false, -1, true}, false, [](const Encoding& e) { emit_gather_vex(e); }}},
     {kAvx2, {{"vmulps", 0b11, false, -1, false}, true, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vmulps(e.d(), e.r(0), m); }); }}},
     {kAvx2, {{"vpcmpeqd", 0b11, false, -1, false}, true, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpcmpeqd(e.d(), e.r(0), m); }); }}},
+    {kAvx2, {{"vpblendvb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpblendvb(e.d(), e.r(0), m, e.r(2)); }); }}},
     {kAvx2, {{"vblendvps", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vblendvps(e.d(), e.r(0), m, e.r(2)); }); }}},
+    {kAvx512, {{"signs_of_bytes", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.vpmovb2m(mask(e), e.r(0)); }}},
+    {kAvx512, {{"blend_bytes", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpblendmb(e.d() | mask(e), e.r(0), m); }); }}},
     {kAvx512, {{"test_bits", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vptestmd(mask(e), e.r(0), m); }); }}},
     {kAvx512, {{"blend_bits", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vblendmps(e.d() | mask(e), e.r(0), m); }); }}},
     {kAvx512, {{"mul_bits", 0b10, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vmulps(e.d() | mask(e), e.d(), m); }); }}},

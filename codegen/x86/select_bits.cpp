@@ -4,18 +4,41 @@
 
 namespace cortiq::codegen::x86 {
 
-int Selector::bits_mask(VReg word, uint64_t bits, unsigned width) {
+std::pair<int, bool> Selector::mask_of(VReg word, uint64_t bits) {
   for (int i = 0; i < kTestMasks; ++i)
     if (tests_[i].word == word && tests_[i].bits == bits)
-      return kFirstTestMask + i;
+      return {kFirstTestMask + i, true};
   const int i = next_test_;
   next_test_ = (next_test_ + 1) % kTestMasks;
   tests_[i] = {word, bits};
-  add({.rules = row("test_bits"),
-       .bits = width,
-       .uses = {word, splat_constant(bits, 4, width)},
-       .imm = kFirstTestMask + i});
-  return kFirstTestMask + i;
+  return {kFirstTestMask + i, false};
+}
+
+int Selector::bits_mask(VReg word, uint64_t bits, unsigned width) {
+  const auto [mask, known] = mask_of(word, bits);
+  if (!known)
+    add({.rules = row("test_bits"), .bits = width, .uses = {word, splat_constant(bits, 4, width)}, .imm = mask});
+  return mask;
+}
+
+Status Selector::select_negative(vec::SelectNegativeOp op) {
+  const unsigned width = width_of(op);
+  const VReg signs = reg(op.getSigns());
+  if (!features_.avx512) {
+    const VReg negative = reg(op.getNegative()), other = reg(op.getOther());
+    const VReg def = new_vector(op);
+    regs_[op] = def;
+    add({.rules = row("vpblendvb"), .bits = width, .def = def, .uses = {other, negative, signs}});
+    return {};
+  }
+  const auto [mask, known] = mask_of(signs, kSignsOfBytes);
+  if (!known)
+    add({.rules = row("signs_of_bytes"), .bits = width, .uses = {signs}, .imm = mask});
+  const VReg other = reg(op.getOther()), negative = reg(op.getNegative());
+  const VReg def = new_vector(op);
+  regs_[op] = def;
+  add({.rules = row("blend_bytes"), .bits = width, .def = def, .uses = {other, negative}, .imm = mask});
+  return {};
 }
 
 Status Selector::select_bits(vec::SelectBitsOp op) {

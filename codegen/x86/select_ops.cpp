@@ -275,6 +275,9 @@ struct OpSelectors {
   static Status select_bits(Selector& s, mlir::Operation* op) {
     return s.select_bits(llvm::cast<vec::SelectBitsOp>(op));
   }
+  static Status select_negative(Selector& s, mlir::Operation* op) {
+    return s.select_negative(llvm::cast<vec::SelectNegativeOp>(op));
+  }
   static Status mul_bits(Selector& s, mlir::Operation* op) { return s.mul_bits(llvm::cast<vec::MulBitsOp>(op)); }
 
   //--- lanes
@@ -422,6 +425,7 @@ struct OpSelectors {
         {"vec.read_index", read_index},
         {"vec.reduce_add", reduce_add},
         {"vec.select_bits", select_bits},
+        {"vec.select_negative", select_negative},
         {"vec.shl", shift<vec::ShlOp>},
         {"vec.shr_s", shift<vec::ShrSOp>},
         {"vec.shr_u", shift<vec::ShrUOp>},

@@ -69,6 +69,9 @@ private:
   /// Number of the mask register that says which words have one of `bits`; AVX-512 only. Tests are kept while there are
   /// registers for them, and forgotten where control flow joins.
   int bits_mask(VReg word, uint64_t bits, unsigned width);
+  /// The register of a test, and whether it holds it already; else the caller makes it.
+  std::pair<int, bool> mask_of(VReg word, uint64_t bits);
+  Status select_negative(vec::SelectNegativeOp op);
   Status select_bits(vec::SelectBitsOp op);
   Status mul_bits(vec::MulBitsOp op);
 
@@ -82,6 +85,7 @@ private:
     VReg word = kNoReg;
     uint64_t bits = 0;
   };
+  static constexpr uint64_t kSignsOfBytes = 0;             ///< in place of bits: a mask of bytes
   static constexpr int kFirstTestMask = 3, kTestMasks = 5; ///< masks below are for single instructions
   std::array<BitTest, kTestMasks> tests_;                  ///< what the masks hold
   int next_test_ = 0;

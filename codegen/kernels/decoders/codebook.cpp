@@ -2,7 +2,16 @@
 
 namespace cortiq::codegen {
 
+Value Codebook::signs_by_index(Value index) {
+  std::vector<uint8_t> signs;
+  for (unsigned i = 0; i < 128; ++i)
+    signs.push_back(uint8_t(i | (__builtin_parity(i) ? 0x80 : 0)));
+  return lookup_bytes(signs, index, {});
+}
+
 Value Codebook::spread_sign_indices(Value word) {
+  if (e_.byte_tables())
+    return signs_by_index(fields(word, 0, 7, 0));
   Value bytes = e_.bit_and(word, e_.splat_i32(0x7f));
   for (unsigned l = 1; l < 4; ++l)
     bytes = e_.bit_or(bytes, e_.bit_and(e_.shl(word, l), e_.splat_i32(0x7f << (8 * l))));
@@ -33,10 +42,37 @@ Value Codebook::negated(Value magnitudes, Value signs, unsigned byte, unsigned h
   return e_.sub(e_.bit_xor(magnitudes, negative), negative);
 }
 
+std::vector<uint8_t> Codebook::order_of_halves(unsigned width) {
+  using Halves = std::array<std::array<uint8_t, 4>, 2>; // the first weight of each in a group
+  constexpr Halves kFour = {{{0, 8, 16, 24}, {4, 12, 20, 28}}};
+  constexpr Halves kByBytes = {{{0, 4, 8, 12}, {16, 20, 24, 28}}};
+  constexpr Halves kByWords = {{{0, 8, 4, 12}, {16, 24, 20, 28}}};
+  std::vector<uint8_t> order;
+  for (const auto& halves : width == 0 ? kFour : width == 8 ? kByBytes : kByWords)
+    for (uint8_t i = 0; i < 4; ++i)
+      for (const uint8_t weight : halves)
+        order.push_back(uint8_t(weight + i));
+  return order;
+}
+
+Value Codebook::turned_part(Value first, Value second, unsigned part, unsigned width) {
+  if (width == 0)
+    return part ? second : first;
+  first = e_.bitcast(first, e_.i32());
+  second = e_.bitcast(second, e_.i32());
+  return e_.bitcast(part ? low_and_high(e_.shr_u(first, width), second, width)
+                         : low_and_high(first, e_.shl(second, width), width),
+                    e_.i8());
+}
+
 Value Codebook::fields(Value word, unsigned start, unsigned stride, unsigned to) {
+  return fields_at(word, {start, start + stride, start + 2 * stride, start + 3 * stride}, to);
+}
+
+Value Codebook::fields_at(Value word, const std::array<unsigned, 4>& start, unsigned to) {
   std::vector<uint8_t> first;
   for (unsigned i = 0; i < 8; ++i)
-    first.push_back(uint8_t((32 * (i / 4) + start + stride * (i % 4) + 64 - to) % 64));
+    first.push_back(uint8_t((32 * (i / 4) + start[i % 4] + 64 - to) % 64));
   return e_.bit_fields(e_.bytes(first), e_.bitcast(word, e_.i8()));
 }
 

@@ -3,7 +3,9 @@
 //   iq1_m   16 weights a scale, 8 a shift; d is spread over the scale words
 // w = d * (2 n + 1) * (level +- 1/8); the integer level here is 8 * level +- 1, the scale an eighth.
 // The grid has too many entries for registers: where there are tables of bytes and fields of bits, an entry is gathered
-// as 16 bits, two a weight, and serves two steps.
+// as 16 bits, two a weight, and serves two steps. For one token its codes are turned (codebook.h), and where gathers
+// are slow the grid is looked up all the same, by tables in memory: 32 lookups serve 64 entries, which four gathers of
+// sixteen would take longer for.
 
 #include "codegen/kernels/decoders/codebook.h"
 #include "codegen/kernels/decoders/decoders.h"
@@ -18,6 +20,69 @@ public:
 
 protected:
   static constexpr unsigned kLargest = 9;
+
+  /// Low bytes of the indices of a group's four eights, and their three upper bits at bit 7 of bytes.
+  struct Indices {
+    Value low;
+    std::vector<Value> high;
+    explicit operator bool() const { return bool(low); }
+  };
+  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0;
+  virtual Value index_of(const Record& r, unsigned v, unsigned eight) = 0; ///< a lane
+  /// Bit 4 of bytes: the shift of the eight whose half stands there, for steps 4 * part.. of a group.
+  virtual Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned part) = 0;
+  /// As order_of_halves() wants it.
+  virtual unsigned turned_width() const = 0;
+
+  std::vector<uint8_t> turned_order() const final {
+    return e_.byte_tables() ? order_of_halves(turned_width()) : std::vector<uint8_t>();
+  }
+  static uint8_t turned_half(uint64_t entry, unsigned half) {
+    std::array<uint8_t, 4> code;
+    for (unsigned j = 0; j < 4; ++j)
+      code[j] = uint8_t(int8_t(entry >> (32 * half + 8 * j)) + 1);
+    return turned_entry(code);
+  }
+  /// Halves of entries that turned steps 4 * part.. take, by gathers of two entries, a byte apart.
+  Value gathered_part(const Record& r, unsigned v, unsigned group, unsigned part) {
+    std::vector<uint32_t> halves = {0}; // what a load a byte before the first entry finds
+    for (const uint64_t entry : formats::iq1_grid())
+      halves.push_back(uint32_t(turned_half(entry, 0)) | uint32_t(turned_half(entry, 1)) << 16);
+    Value table = e_.table(halves);
+    const unsigned eight = 4 * group + 2 * part;
+    return e_.bitcast(e_.bit_or(e_.gather_i32({table, 4}, index_of(r, v, eight), 4),
+                                e_.gather_i32({table, 3}, index_of(r, v, eight + 1), 4)),
+                      e_.i8());
+  }
+  Value looked_up_part(const Record& r, unsigned v, unsigned group, unsigned part) {
+    const auto half = [&](unsigned h) {
+      return halves_[h][v].get(r, group, [&] {
+        std::vector<uint8_t> table;
+        for (const uint64_t entry : formats::iq1_grid())
+          table.push_back(turned_half(entry, h));
+        const Indices& index = indices_[v].get(r, group, [&] { return indices(r, v, group); });
+        return lookup_bytes(table, index.low, index.high);
+      });
+    };
+    return turned_width() ? turned_part(half(0), half(1), part, turned_width()) : half(part);
+  }
+  /// Two weights by their codes and the shift, five bits.
+  Value turned_levels(const Record& r, unsigned v, unsigned step, uint8_t raised) {
+    const unsigned group = step / 8, part = step % 8 / 4, i = step % 4;
+    Value two = two_[i / 2][v].get(r, step / 4, [&] {
+      Value entries = entries_[v].get(r, step / 4, [&] {
+        return e_.quick_gathers() ? gathered_part(r, v, group, part) : looked_up_part(r, v, group, part);
+      });
+      Value shift = part_shift_[v].get(r, step / 4, [&] { return turned_shift(r, v, group, part); });
+      if (i < 2)
+        entries = e_.bitcast(e_.shr_u(e_.bitcast(entries, e_.i32()), 4), e_.i8());
+      return e_.blend_bits(e_.splat_i8(0x10), e_.bitcast(shift, e_.i8()), entries);
+    });
+    std::vector<uint8_t> table;
+    for (unsigned bits = 0; bits < 64; ++bits)
+      table.push_back(uint8_t(raised + 8 * (int(bits >> 2 * (i % 2) & 3) - 1) + (bits & 0x10 ? -1 : 1)));
+    return lookup_low_bits(table, two);
+  }
 
   /// Eight times the levels of an entry's half, moved by `shift`, bytes of +-1.
   Value moved(Value index, unsigned half, Value shift) {
@@ -49,7 +114,9 @@ protected:
   }
   Value eighth_scale(Value d, Value n) { return sub_scale(d, n, 0.25f, 0.125f); }
 
-  KeptRows index_, shift_, entry_;
+  KeptRows index_, shift_, entry_, entries_, part_shift_;
+  std::array<Kept<Indices>, 4> indices_;
+  std::array<KeptRows, 2> halves_, two_;
 };
 
 class IQ1SDecoder final : public IQ1 {
@@ -58,6 +125,8 @@ public:
 
   Geometry geometry() const override { return codebook(32, kLargest); }
   Value levels(const Record& r, unsigned v, unsigned step) override {
+    if (turned_)
+      return turned_levels(r, v, step, 0);
     if (e_.byte_tables())
       return packed_levels(r, v, step, 0);
     const unsigned group = step / 8;
@@ -65,12 +134,31 @@ public:
     return moved(index_[v].get(r, step / 2, [&] { return index(r, v, step); }), step % 2, shift);
   }
   Value raised_levels(const Record& r, unsigned v, unsigned step) override {
+    if (turned_)
+      return turned_levels(r, v, step, 0x80);
     return e_.byte_tables() ? packed_levels(r, v, step, 0x80) : IQ1::raised_levels(r, v, step);
   }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("qh"), s / 2, v), 16 * (s % 2) + 12, 3);
     return eighth_scale(load_f16(r.at, format_.field("d"), 0, v), n);
   }
+
+protected:
+  Indices indices(const Record& r, unsigned v, unsigned group) override {
+    const unsigned first = 16 * (group % 2);
+    Indices index{load_words(r.at, format_.field("qs"), group, v), {}};
+    for (unsigned bit = 0; bit < 3; ++bit)
+      index.high.push_back(fields(high(r, v, group), first + bit, 3, 7));
+    return index;
+  }
+  Value index_of(const Record& r, unsigned v, unsigned eight) override { return index(r, v, 2 * eight); }
+  Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned) override {
+    return shift_[v].get(r, group, [&] {
+      Value word = high(r, v, group);
+      return e_.shr_s(group % 2 ? word : e_.shl(word, 16), 31);
+    });
+  }
+  unsigned turned_width() const override { return e_.quick_gathers() ? 16 : 0; }
 
 private:
   Value high(const Record& r, unsigned v, unsigned group) {
@@ -94,6 +182,8 @@ public:
 
   Geometry geometry() const override { return codebook(16, kLargest); }
   Value levels(const Record& r, unsigned v, unsigned step) override {
+    if (turned_)
+      return turned_levels(r, v, step, 0);
     if (e_.byte_tables())
       return packed_levels(r, v, step, 0);
     const unsigned eight = step / 2;
@@ -101,6 +191,8 @@ public:
     return moved(index_[v].get(r, eight, [&] { return index(r, v, eight); }), step % 2, shift);
   }
   Value raised_levels(const Record& r, unsigned v, unsigned step) override {
+    if (turned_)
+      return turned_levels(r, v, step, 0x80);
     return e_.byte_tables() ? packed_levels(r, v, step, 0x80) : IQ1::raised_levels(r, v, step);
   }
   Value scale(const Record& r, unsigned v, unsigned s) override {
@@ -114,6 +206,21 @@ public:
     });
     return eighth_scale(d, n);
   }
+
+protected:
+  Indices indices(const Record& r, unsigned v, unsigned group) override {
+    const unsigned first = 16 * (group % 2);
+    Indices index{load_words(r.at, format_.field("qs"), group, v), {}};
+    for (unsigned bit = 0; bit < 3; ++bit)
+      index.high.push_back(fields(high(r, v, 4 * group), first + bit, 4, 7));
+    return index;
+  }
+  Value index_of(const Record& r, unsigned v, unsigned eight) override { return index(r, v, eight); }
+  Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned part) override {
+    const unsigned first = shift_bit(4 * group + 2 * part), second = shift_bit(4 * group + 2 * part + 1);
+    return fields_at(high(r, v, 4 * group), {first, second, first, second}, 4);
+  }
+  unsigned turned_width() const override { return 16; }
 
 private:
   Value high(const Record& r, unsigned v, unsigned eight) {

@@ -17,7 +17,12 @@ class IQ2 : public Codebook {
 public:
   using Codebook::Codebook;
 
+  std::vector<uint8_t> turned_order() const final {
+    return e_.byte_tables() ? order_of_halves(turned_width()) : std::vector<uint8_t>();
+  }
   Value levels(const Record& r, unsigned v, unsigned step) final {
+    if (turned_)
+      return turned_levels(r, v, step, 0);
     if (e_.byte_tables())
       return lookup_low_bits(level_table(0), codes(r, v, step));
     const unsigned eight = step / 2, half = step % 2;
@@ -26,6 +31,8 @@ public:
     return negated(grid8(e_.table(grid()), index, half), signs, place(eight % 4), half);
   }
   Value raised_levels(const Record& r, unsigned v, unsigned step) final {
+    if (turned_)
+      return turned_levels(r, v, step, 0x80);
     return e_.byte_tables() ? lookup_low_bits(level_table(0x80), codes(r, v, step))
                             : Codebook::raised_levels(r, v, step);
   }
@@ -36,6 +43,7 @@ protected:
   struct Indices {
     Value low;
     std::vector<Value> high;
+    explicit operator bool() const { return bool(low); }
   };
   virtual std::span<const uint64_t> grid() const = 0;
   virtual Value grid_index(const Record& r, unsigned v, unsigned eight) = 0; ///< a lane
@@ -44,20 +52,57 @@ protected:
   virtual Value sign_bytes(const Record& r, unsigned v, unsigned group) = 0;
   /// Which byte of indices and signs is that of a group's eight number `l`.
   virtual unsigned place(unsigned l) const { return l; }
+  /// As order_of_halves() wants it.
+  virtual unsigned turned_width() const { return 0; }
 
 private:
+  /// Codes of four weights of an entry's half.
+  static std::array<uint8_t, 4> half_codes(uint64_t entry, unsigned half) {
+    std::array<uint8_t, 4> code;
+    for (unsigned j = 0; j < 4; ++j) {
+      const uint8_t magnitude = uint8_t(entry >> (32 * half + 8 * j));
+      code[j] = magnitude == kMagnitudes[2] ? 2 : magnitude == kMagnitudes[1] ? 1 : 0;
+    }
+    return code;
+  }
   /// Four weights of an entry's half, two bits each.
   std::vector<uint8_t> packed(unsigned half) const {
     std::vector<uint8_t> table;
     for (const uint64_t entry : grid()) {
-      uint8_t four = 0;
-      for (unsigned j = 0; j < 4; ++j) {
-        const uint8_t magnitude = uint8_t(entry >> (32 * half + 8 * j));
-        four |= uint8_t((magnitude == kMagnitudes[2] ? 2 : magnitude == kMagnitudes[1] ? 1 : 0) << 2 * j);
-      }
-      table.push_back(four);
+      const std::array<uint8_t, 4> code = half_codes(entry, half);
+      table.push_back(turned_ ? turned_entry(code) : uint8_t(code[0] | code[1] << 2 | code[2] << 4 | code[3] << 6));
     }
     return table;
+  }
+  /// Entries and signs of steps 4 * part.. as two_weights() wants them.
+  Value turned_entries(const Record& r, unsigned v, unsigned group, unsigned part) {
+    const auto half = [&](unsigned h) {
+      return packed_[h][v].get(r, group, [&] {
+        const Indices& index = kept_indices(r, v, group);
+        return lookup_bytes(packed(h), index.low, index.high);
+      });
+    };
+    return entries_[part][v].get(r, group, [&] { return turned_part(half(0), half(1), part, turned_width()); });
+  }
+  Value turned_signs(const Record& r, unsigned v, unsigned group, unsigned part) {
+    Value signs = e_.bitcast(signs_[v].get(r, group, [&] { return sign_bytes(r, v, group); }), e_.i32());
+    if (!turned_width())
+      return e_.bitcast(part ? e_.shr_u(signs, 2) : e_.shl(signs, 2), e_.i8());
+    // The second half's signs are the upper nibbles.
+    return e_.bitcast(part ? low_and_high(e_.shr_u(signs, turned_width() - 2), e_.shr_u(signs, 2), turned_width())
+                           : low_and_high(e_.shl(signs, 2), e_.shl(signs, turned_width() - 2), turned_width()),
+                      e_.i8());
+  }
+  Value turned_levels(const Record& r, unsigned v, unsigned step, uint8_t raised) {
+    const unsigned group = step / 8, part = step % 8 / 4, i = step % 4;
+    Value two = two_[i / 2][v].get(r, step / 4, [&] {
+      return two_weights(turned_entries(r, v, group, part),
+                         part_signs_[v].get(r, step / 4, [&] { return turned_signs(r, v, group, part); }), i / 2);
+    });
+    return level_of(two, i, raised, [](unsigned code, unsigned sign) {
+      const int magnitude = kMagnitudes[std::min(code, 2u)];
+      return sign ? -magnitude : magnitude;
+    });
   }
   /// Levels by magnitude (two bits) and sign.
   static std::vector<uint8_t> level_table(uint8_t raised) {
@@ -68,18 +113,22 @@ private:
     }
     return table;
   }
+  const Indices& kept_indices(const Record& r, unsigned v, unsigned group) {
+    return indices_[v].get(r, group, [&] { return indices(r, v, group); });
+  }
   Value codes(const Record& r, unsigned v, unsigned step) {
     const unsigned group = step / 8, at = place(step % 8 / 2), half = step % 2;
     Value four = packed_[half][v].get(r, group, [&] {
-      const Indices index = indices(r, v, group);
+      const Indices& index = kept_indices(r, v, group);
       return lookup_bytes(packed(half), index.low, index.high);
     });
     Value signs = signs_[v].get(r, group, [&] { return sign_bytes(r, v, group); });
     return e_.blend_bits(e_.splat_i8(4), fields(signs, 8 * at + 4 * half, 1, 2), fields(four, 8 * at, 2, 0));
   }
 
-  KeptRows index_, signs_;
-  std::array<KeptRows, 2> packed_;
+  KeptRows index_, signs_, part_signs_;
+  std::array<Kept<Indices>, 4> indices_;
+  std::array<KeptRows, 2> packed_, entries_, two_;
 };
 
 class IQ2XXSDecoder final : public IQ2 {
@@ -133,9 +182,12 @@ protected:
   /// The upper bytes hold sign indices above the grid index's last bit.
   Value sign_bytes(const Record& r, unsigned v, unsigned group) override {
     auto [first, second] = words(r, v, group);
+    if (e_.byte_tables())
+      return signs_by_index(e_.shr_u(high_bytes(first, second), 1));
     return with_parity(e_.bit_and(e_.shr_u(high_bytes(first, second), 1), e_.splat_i32(0x7f7f7f7f)));
   }
   unsigned place(unsigned l) const override { return l % 2 * 2 + l / 2; }
+  unsigned turned_width() const override { return 8; }
 
 private:
   std::pair<Value, Value> words(const Record& r, unsigned v, unsigned group) {
@@ -172,6 +224,7 @@ protected:
   Value sign_bytes(const Record& r, unsigned v, unsigned group) override {
     return load_words(r.at, format_.field("signs"), group, v);
   }
+  unsigned turned_width() const override { return 16; }
 };
 
 } // namespace
