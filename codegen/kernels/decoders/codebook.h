@@ -54,6 +54,13 @@ protected:
     int64_t disp_ = 0;
     unsigned number_ = 0;
   };
+  /// Grid indices of four entries as lookup_bytes() wants them: their low bytes, and what is above at bit 7 of bytes.
+  struct Indices {
+    Value low;
+    std::vector<Value> high;
+    explicit operator bool() const { return bool(low); }
+  };
+  using KeptIndices = std::array<Kept<Indices>, 4>;
   using KeptRows = std::array<Kept<>, 4>; // one a row vector
 
   /// Bits from..from + width - 1 of each lane, moved to bit `to`.

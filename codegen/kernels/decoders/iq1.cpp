@@ -21,14 +21,8 @@ public:
 protected:
   static constexpr unsigned kLargest = 9;
 
-  /// Low bytes of the indices of a group's four eights, and their three upper bits at bit 7 of bytes.
-  struct Indices {
-    Value low;
-    std::vector<Value> high;
-    explicit operator bool() const { return bool(low); }
-  };
-  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0;
-  virtual Value index_of(const Record& r, unsigned v, unsigned eight) = 0; ///< a lane
+  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0; ///< of a group's four eights
+  virtual Value index_of(const Record& r, unsigned v, unsigned eight) = 0;  ///< a lane
   /// Bit 4 of bytes: the shift of the eight whose half stands there, for steps 4 * part.. of a group.
   virtual Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned part) = 0;
   /// As order_of_halves() wants it.
@@ -115,7 +109,7 @@ protected:
   Value eighth_scale(Value d, Value n) { return sub_scale(d, n, 0.25f, 0.125f); }
 
   KeptRows index_, shift_, entry_, entries_, part_shift_;
-  std::array<Kept<Indices>, 4> indices_;
+  KeptIndices indices_;
   std::array<KeptRows, 2> halves_, two_;
 };
 

@@ -38,16 +38,9 @@ public:
   }
 
 protected:
-  /// Grid indices of the four eights of a group of 32 weights: their low bytes, and what lookup_bytes wants of the
-  /// rest.
-  struct Indices {
-    Value low;
-    std::vector<Value> high;
-    explicit operator bool() const { return bool(low); }
-  };
   virtual std::span<const uint64_t> grid() const = 0;
   virtual Value grid_index(const Record& r, unsigned v, unsigned eight) = 0; ///< a lane
-  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0;
+  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0;  ///< of a group's four eights
   /// Signs of a group's eights, a byte each.
   virtual Value sign_bytes(const Record& r, unsigned v, unsigned group) = 0;
   /// Which byte of indices and signs is that of a group's eight number `l`.
@@ -127,7 +120,7 @@ private:
   }
 
   KeptRows index_, signs_, part_signs_;
-  std::array<Kept<Indices>, 4> indices_;
+  KeptIndices indices_;
   std::array<KeptRows, 2> packed_, entries_, two_;
 };
 
