@@ -163,10 +163,13 @@ bool Fusion::takesNorm(const GpuStage& stage, const GpuStage& next, const std::v
     if (!uses_[out].lanes || uses_[out].natural)
       return false;
     for (const GpuStage& reader : stages)
-      for (const GpuCall& call : reader.calls)
+      for (const GpuCall& call : reader.calls) {
+        if (call.takesWhole(out))
+          return false;
         for (const GpuCall::Product& read : call.products)
           if (read.input == out && builder_.weight(read.weight).cols != elements)
             return false;
+      }
   }
   return true;
 }

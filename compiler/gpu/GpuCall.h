@@ -2,6 +2,7 @@
 
 // What the steps of a GPU do: calls of the program, and what stands for several of them.
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -31,6 +32,13 @@ struct GpuCall {
   uint32_t normed = kAbsent;
   uint32_t choosesFor = kAbsent; ///< of a choice of experts: the group of experts
   uint32_t routed = kAbsent;     ///< of the first products of a group of experts: the group
+
+  /// Whether it reads `slot` in lane order for something else than products, which alone know rows that are in 8 bits
+  /// or lack the factor of their norm.
+  bool takesWhole(uint32_t slot) const {
+    return std::ranges::find(lanes, slot) != lanes.end() &&
+           std::ranges::find(products, slot, &Product::input) == products.end();
+  }
 };
 
 /// A stage of the program, or several that are one step.

@@ -349,7 +349,9 @@ private:
   bool readInEightBits(uint32_t slot) const {
     bool read = false;
     for (const GpuStage& stage : many_)
-      for (const GpuCall& call : stage.calls)
+      for (const GpuCall& call : stage.calls) {
+        if (call.takesWhole(slot))
+          return false;
         for (const GpuCall::Product& product : call.products) {
           if (product.input != slot)
             continue;
@@ -357,6 +359,7 @@ private:
           if (codecTemplate("matmul_i8", builder_.weight(product.weight)).empty() || experts_.decides(product.out))
             return false;
         }
+      }
     return read && uses_[slot].lanes && !uses_[slot].natural;
   }
 

@@ -5,6 +5,7 @@
 layout(constant_id = SPEC_ROWS) const uint kCount = 32; // values a row
 layout(constant_id = SPEC_GROUP) const uint kBlock = 32;
 layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
+layout(constant_id = SPEC_IN_ORDER) const uint kInOrder = 0;
 layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
 layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // the result is in 8 bits; blocks are whole groups of 32
 layout(constant_id = SPEC_INVERSE) const uint kInverse = 0;
@@ -42,7 +43,7 @@ void main() {
   uint token = first_token() + gl_WorkGroupID.z;
   uint first = gl_WorkGroupID.x * kBlock;
   for (uint i = gl_LocalInvocationIndex; i < kBlock; i += kLocal) {
-    float x = a32[input_row(token) + first + i];
+    float x = a32[input_row(token) + place_of(first + i, kInOrder)];
     block[i] = kInverse != 0 ? rounded(x) : times_sign(x, first + i);
   }
   transform();

@@ -3,9 +3,11 @@
 // directions, its bias and its shell start, all ones for a shell that it does not have.
 
 layout(constant_id = SPEC_COLS) const uint kWidth = 32;
+layout(constant_id = SPEC_IN_ORDER) const uint kInOrder = 0;
 layout(constant_id = SPEC_GROUP) const uint kRank = 0;
 
 #include "common/group_sum.glsl"
+#include "common/order.glsl"
 
 const uint kNone = 0xffffffffu;
 #define kClosed uintBitsToFloat(0xff800000u)
@@ -19,14 +21,14 @@ void main() {
   uint mean = vu32[own], directions = vu32[own + 1];
   float error = 0.0;
   for (uint i = local_index(); i < kWidth; i += kLocal) {
-    float away = a32[x + i] - v32[mean + i];
+    float away = a32[x + place_of(i, kInOrder)] - v32[mean + i];
     error = fma(away, away, error);
   }
   error = group_sum(error);
   for (uint r = 0; r < kRank; ++r) {
     float along = 0.0;
     for (uint i = local_index(); i < kWidth; i += kLocal)
-      along = fma(v32[directions + r * kWidth + i], a32[x + i] - v32[mean + i], along);
+      along = fma(v32[directions + r * kWidth + i], a32[x + place_of(i, kInOrder)] - v32[mean + i], along);
     along = group_sum(along);
     error -= along * along;
   }

@@ -22,6 +22,10 @@ std::vector<uint32_t> signs(const artifact::HadamardOpT& hadamard) {
   return out;
 }
 
+std::vector<uint32_t> lanes(const artifact::OpUnion& op) {
+  return {op.AsHadamardOp()->input};
+}
+
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::HadamardOpT& hadamard = *op.AsHadamardOp();
   const uint64_t elements = builder.elements(hadamard.input);
@@ -39,6 +43,7 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
                       {kSpecRows, static_cast<uint32_t>(elements)},
                       {kSpecGroup, static_cast<uint32_t>(hadamard.block)},
                       {kSpecScale, bitsOf(static_cast<float>(1 / std::sqrt(static_cast<double>(hadamard.block))))},
+                      {kSpecInOrder, builder.place(hadamard.input).lanes ? 1u : 0u},
                       {kSpecOutOrder, out.lanes ? 1u : 0u},
                       {kSpecQuantOut, eightBits},
                       {kSpecInverse, hadamard.inverse},
@@ -54,6 +59,6 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
 
 } // namespace
 
-const GpuOpRow kGpuHadamard{artifact::Op::HadamardOp, refuse, lower, noLanes, true, EightBits::kBehind};
+const GpuOpRow kGpuHadamard{artifact::Op::HadamardOp, refuse, lower, lanes, true, EightBits::kBehind};
 
 } // namespace cortiq::compiler

@@ -13,6 +13,10 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return {};
 }
 
+std::vector<uint32_t> lanes(const artifact::OpUnion& op) {
+  return {op.AsResonanceOp()->input};
+}
+
 /// Four words an expert: where its mean, directions, bias and shell are.
 std::vector<uint32_t> experts(const artifact::ResonanceOpT& resonance, GpuBuilder& builder) {
   std::vector<uint32_t> out;
@@ -33,6 +37,7 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   CORTIQ_ASSIGN_OR_RETURN(
       d.module_, builder.module("resonance", {{kSpecLocal, kLocal},
                                               {kSpecCols, static_cast<uint32_t>(builder.elements(resonance.input))},
+                                              {kSpecInOrder, builder.place(resonance.input).lanes ? 1u : 0u},
                                               {kSpecGroup, resonance.rank}}));
   d.groups = resonance.means.size();
   d.push.resize(kPushWords);
@@ -45,6 +50,6 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
 
 } // namespace
 
-const GpuOpRow kGpuResonance{artifact::Op::ResonanceOp, refuse, lower, noLanes, false};
+const GpuOpRow kGpuResonance{artifact::Op::ResonanceOp, refuse, lower, lanes, false};
 
 } // namespace cortiq::compiler

@@ -19,6 +19,16 @@ constexpr uint32_t kTokens = 3;
 
 class RowsTest : public ShaderTest {
 protected:
+  /// The rows of all tokens in lane order.
+  static std::vector<float> woven(const std::vector<float>& x) {
+    std::vector<float> out;
+    const size_t width = x.size() / kTokens;
+    for (size_t first = 0; first < x.size(); first += width) {
+      const std::vector<float> row = in_lane_order({x.begin() + first, x.begin() + first + width});
+      out.insert(out.end(), row.begin(), row.end());
+    }
+    return out;
+  }
   /// What the operation makes of rows of `x`, in rows of `out` words. `table` is at kPushVector.
   std::vector<uint32_t> results(const char* name, const std::vector<std::pair<uint32_t, uint32_t>>& constants,
                                 const std::vector<float>& x, const Words& table, uint32_t groups, uint32_t out) {
@@ -104,13 +114,16 @@ TEST_F(RowsTest, HadamardHasTheBitsOfTheCpu) {
       factors[i] = minus ? -scale : scale;
     }
     std::vector<std::pair<uint32_t, uint32_t>> constants{
-        {kSpecLocal, 64},        {kSpecRows, width},  {kSpecGroup, block}, {kSpecScale, std::bit_cast<uint32_t>(scale)},
-        {kSpecInverse, inverse}, {kSpecRounded, half}};
-    const auto got = results("hadamard", constants, x, negative, width / block, width);
+        {kSpecLocal, 64},        {kSpecRows, width},
+        {kSpecGroup, block},     {kSpecScale, std::bit_cast<uint32_t>(scale)},
+        {kSpecInverse, inverse}, {kSpecRounded, half},
+        {kSpecInOrder, half}};
+    const std::vector<float> rows = half ? woven(x) : x;
+    const auto got = results("hadamard", constants, rows, negative, width / block, width);
     std::vector<uint32_t> eight;
     if (block % 32 == 0) {
       constants.push_back({kSpecQuantOut, 1});
-      eight = results("hadamard", constants, x, negative, width / block, q8_words(width));
+      eight = results("hadamard", constants, rows, negative, width / block, q8_words(width));
     }
     for (uint32_t t = 0; t < kTokens; ++t) {
       const std::vector<float> want =
@@ -157,7 +170,8 @@ TEST_F(RowsTest, ScoresByResonance) {
       table[4 * e + 3] = e < kExperts - kShells ? 0xffffffffu : shell + e - (kExperts - kShells);
     }
     const auto got =
-        results("resonance", {{kSpecLocal, 64}, {kSpecCols, kWidth}, {kSpecGroup, rank}}, x, table, kExperts, kExperts);
+        results("resonance", {{kSpecLocal, 64}, {kSpecCols, kWidth}, {kSpecGroup, rank}, {kSpecInOrder, rank != 0}},
+                rank != 0 ? woven(x) : x, table, kExperts, kExperts);
     for (uint32_t t = 0; t < kTokens; ++t)
       for (uint32_t e = 0; e < kExperts; ++e) {
         double error = 0, size = 0;
