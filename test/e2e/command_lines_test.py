@@ -40,6 +40,7 @@ REFUSED = [
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--max-batch=1e3"), ("--max-batch", "'1e3'")),
     ("cortiq-compile", ("MODEL", "-o", "x.cqa", "--task", "nap"), ("no task 'nap'; it has: none",)),
     ("cortiq-inspect", ("ARTIFACT", "--verify", "--disasm"), ("exclude each other",)),
+    ("cortiq-serve", ("ARTIFACT", "--numa", "1"), ("--numa",)),
     ("cortiq-skill", ("list", "ARTIFACT"), ("wrong magic", "cortiq-convert")),
 ]
 

@@ -39,6 +39,7 @@ cortiq::StatusOr<ServedModel> load(const ServeOptions& options) {
   how.memory = options.memory;
   how.verify_weights = options.verify;
   how.require_key = options.require_key;
+  how.placement = options.scheduler.placement;
   CORTIQ_ASSIGN_OR_RETURN(out.model, cortiq::runtime::Model::load(options.file, how));
   if (out.model->tokenizer().empty())
     return cortiq::unsupported(cortiq::formats::quote(options.file) +

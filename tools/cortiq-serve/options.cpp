@@ -30,7 +30,7 @@ ParseOutcome refuse(const std::string& sentence) {
 
 struct RawOptions {
   std::string key_file, kv, memory, cache, signer, sandbox = "off", max_body = "8M", log = "text", fallback;
-  std::string pooling = "mean";
+  std::string pooling = "mean", numa = "auto";
   uint64_t timeout = 600, drain = 30, health = 0;
 };
 
@@ -90,6 +90,11 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
   app.add_option("-t,--threads", o.scheduler.threads, "threads; 0: what this machine allows")
       ->capture_default_str()
       ->check(whole_number(0, 1024))
+      ->group(work);
+  app.add_option("--numa", raw.numa,
+                 "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
+      ->check(CLI::IsMember({"auto", "off"}))
+      ->capture_default_str()
       ->group(work);
   app.add_option("--max-context", o.scheduler.max_context,
                  "tokens a conversation; 0: what the artifact was compiled for")
@@ -199,6 +204,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
   out.http.drain = std::chrono::seconds(raw.drain);
   out.http.json_log = raw.log == "json";
   out.scheduler.cpu_fallback = raw.fallback == "cpu";
+  out.scheduler.placement = runtime::placement_of("system", raw.numa);
   out.scheduler.kv = runtime::parse_kv_type(raw.kv);
   out.pooling = runtime::parse_pooling(raw.pooling).value_or(runtime::Pooling::kMean);
   return {};

@@ -21,6 +21,7 @@ StatusOr<std::unique_ptr<Scheduler>> Scheduler::create(std::shared_ptr<const run
   batch.max_context = options.max_context;
   batch.sequences = options.sessions;
   batch.cache_bytes = options.cache_bytes;
+  batch.placement = options.placement;
   batch.gpu = options.gpu;
   batch.cpu_fallback = options.cpu_fallback;
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::BatchEngine> engine, runtime::BatchEngine::create(model, batch));

@@ -12,6 +12,7 @@
 
 #include "formats/status.h"
 #include "runtime/executor/kv_type.h"
+#include "runtime/memory/placement.h"
 #include "runtime/text/text_section.h"
 #include "tools/cortiq-serve/engine/batch_loop.h"
 #include "tools/cortiq-serve/engine/fair_queue.h"
@@ -25,6 +26,7 @@ struct SchedulerOptions {
   uint64_t queue = 64;      ///< requests that may wait
   uint64_t cache_bytes = 0; ///< see runtime::BatchOptions
   std::optional<runtime::KvType> kv;
+  runtime::Placement placement;                 ///< of weights, caches and workers
   std::shared_ptr<const runtime::GpuModel> gpu; ///< null: the CPU runs all
   bool cpu_fallback = false;                    ///< sessions go on there when the GPU fails
 };
