@@ -71,7 +71,7 @@ private:
   Value turned_entries(const Record& r, unsigned v, unsigned group, unsigned part) {
     const auto half = [&](unsigned h) {
       return packed_[h][v].get(r, group, [&] {
-        const Indices& index = kept_indices(r, v, group);
+        const Indices index = kept_indices(r, v, group);
         return lookup_bytes(packed(h), index.low, index.high);
       });
     };
@@ -106,13 +106,15 @@ private:
     }
     return table;
   }
-  const Indices& kept_indices(const Record& r, unsigned v, unsigned group) {
-    return indices_[v].get(r, group, [&] { return indices(r, v, group); });
+  /// Kept where registers allow for it.
+  Indices kept_indices(const Record& r, unsigned v, unsigned group) {
+    const auto make = [&] { return indices(r, v, group); };
+    return turned_ ? indices_[v].get(r, group, make) : make();
   }
   Value codes(const Record& r, unsigned v, unsigned step) {
     const unsigned group = step / 8, at = place(step % 8 / 2), half = step % 2;
     Value four = packed_[half][v].get(r, group, [&] {
-      const Indices& index = kept_indices(r, v, group);
+      const Indices index = kept_indices(r, v, group);
       return lookup_bytes(packed(half), index.low, index.high);
     });
     Value signs = signs_[v].get(r, group, [&] { return sign_bytes(r, v, group); });

@@ -89,13 +89,14 @@ private:
     }
     return table;
   }
-  const Indices& kept_indices(const Record& r, unsigned v, unsigned four) {
-    return indices_[v].get(
-        r, four, [&] { return Indices{load_words(r.at, format_.field("qs"), four, v), high_bits(r, v, four)}; });
+  /// Kept where registers allow for it.
+  Indices kept_indices(const Record& r, unsigned v, unsigned four) {
+    const auto make = [&] { return Indices{load_words(r.at, format_.field("qs"), four, v), high_bits(r, v, four)}; };
+    return turned_ ? indices_[v].get(r, four, make) : make();
   }
   Value low_bytes(const Record& r, unsigned v, unsigned four) {
     return low_[v].get(r, four, [&] {
-      const Indices& index = kept_indices(r, v, four);
+      const Indices index = kept_indices(r, v, four);
       return lookup_bytes(packed(false), index.low, index.high);
     });
   }
@@ -103,7 +104,7 @@ private:
     return high_[v].get(r, four, [&] {
       Value signs = signs_[v].get(r, four / 2, [&] { return sign_bytes(r, v, four / 2); });
       Value spread = lookup_low_bits(spread_table(), fields(signs, 16 * (four % 2), 4, 0));
-      const Indices& index = kept_indices(r, v, four);
+      const Indices index = kept_indices(r, v, four);
       return e_.bit_or(lookup_bytes(packed(true), index.low, index.high), spread);
     });
   }
