@@ -63,6 +63,12 @@ protected:
   using KeptIndices = std::array<Kept<Indices>, 4>;
   using KeptRows = std::array<Kept<>, 4>; // one a row vector
 
+  /// The record's d; kept over its spans where registers allow for it.
+  Value record_d(const Record& r, unsigned v) {
+    const auto load = [&] { return load_f16(r.at, format_.field("d"), 0, v); };
+    return turned_ ? record_d_[v].get(r, 0, load) : load();
+  }
+
   /// Bits from..from + width - 1 of each lane, moved to bit `to`.
   Value bits(Value word, unsigned from, unsigned width, unsigned to = 0) {
     if (from > to)
@@ -145,6 +151,9 @@ protected:
     g.umax = umax;
     return g;
   }
+
+private:
+  KeptRows record_d_;
 };
 
 } // namespace cortiq::codegen

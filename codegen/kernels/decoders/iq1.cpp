@@ -134,7 +134,7 @@ public:
   }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("qh"), s / 2, v), 16 * (s % 2) + 12, 3);
-    return eighth_scale(load_f16(r.at, format_.field("d"), 0, v), n);
+    return eighth_scale(record_d(r, v), n);
   }
 
 protected:

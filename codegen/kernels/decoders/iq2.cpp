@@ -133,7 +133,7 @@ public:
   Geometry geometry() const override { return codebook(32, kMagnitudes.back()); }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("signs"), s, v), 28, 4);
-    return sub_scale(load_f16(r.at, format_.field("d"), 0, v), n, 0.25f, 0.125f);
+    return sub_scale(record_d(r, v), n, 0.25f, 0.125f);
   }
 
 protected:
@@ -157,7 +157,7 @@ public:
   Geometry geometry() const override { return codebook(16, kMagnitudes.back()); }
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("sc"), s / 8, v), 4 * (s % 8), 4);
-    return sub_scale(load_f16(r.at, format_.field("d"), 0, v), n, 0.25f, 0.125f);
+    return sub_scale(record_d(r, v), n, 0.25f, 0.125f);
   }
 };
 
@@ -172,14 +172,12 @@ protected:
   }
   Indices indices(const Record& r, unsigned v, unsigned group) override {
     auto [first, second] = words(r, v, group);
-    return {even_bytes(first, e_.shl(second, 8)), {e_.shl(high_bytes(first, second), 7)}};
+    return {even_bytes(first, e_.shl(second, 8)), {e_.shl(high_bytes(r, v, group), 7)}};
   }
   /// The upper bytes hold sign indices above the grid index's last bit.
   Value sign_bytes(const Record& r, unsigned v, unsigned group) override {
-    auto [first, second] = words(r, v, group);
-    if (e_.byte_tables())
-      return signs_by_index(e_.shr_u(high_bytes(first, second), 1));
-    return with_parity(e_.bit_and(e_.shr_u(high_bytes(first, second), 1), e_.splat_i32(0x7f7f7f7f)));
+    Value index = e_.shr_u(high_bytes(r, v, group), 1);
+    return e_.byte_tables() ? signs_by_index(index) : with_parity(e_.bit_and(index, e_.splat_i32(0x7f7f7f7f)));
   }
   unsigned place(unsigned l) const override { return l % 2 * 2 + l / 2; }
   unsigned turned_width() const override { return 8; }
@@ -196,7 +194,14 @@ private:
                             : e_.bit_or(e_.bit_and(even, mask), e_.bit_and_not(mask, odd));
   }
   /// The upper bytes of four 16-bit units.
-  Value high_bytes(Value first, Value second) { return even_bytes(e_.shr_u(first, 8), second); }
+  Value high_bytes(const Record& r, unsigned v, unsigned group) {
+    return high_[v].get(r, group, [&] {
+      auto [first, second] = words(r, v, group);
+      return even_bytes(e_.shr_u(first, 8), second);
+    });
+  }
+
+  KeptRows high_;
 };
 
 class IQ2SDecoder final : public IQ2Nibbles {

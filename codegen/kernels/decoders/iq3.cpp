@@ -142,7 +142,7 @@ public:
 
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("signs"), s, v), 28, 4);
-    return sub_scale(load_f16(r.at, format_.field("d"), 0, v), n, 0.5f, 0.25f);
+    return sub_scale(record_d(r, v), n, 0.5f, 0.25f);
   }
 
 protected:
@@ -165,7 +165,7 @@ public:
 
   Value scale(const Record& r, unsigned v, unsigned s) override {
     Value n = bits(load_words(r.at, format_.field("sc"), 0, v), 4 * s, 4);
-    return sub_scale(load_f16(r.at, format_.field("d"), 0, v), n, 2, 1);
+    return sub_scale(record_d(r, v), n, 2, 1);
   }
 
 protected:
