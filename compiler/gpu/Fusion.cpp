@@ -31,6 +31,9 @@ bool onGpu(const GpuStage& stage) {
 void join(std::vector<GpuStage>& stages, size_t a, size_t b) {
   stages[a].first = std::min(stages[a].first, stages[b].first);
   stages[a].last = std::max(stages[a].last, stages[b].last);
+  for (const uint32_t stage : stages[b].covers)
+    addSlot(stages[a].covers, stage);
+  std::ranges::copy(stages[b].unfinished, std::back_inserter(stages[a].unfinished));
   if (!stages[b].calls.empty())
     stages[a].name += " | " + stages[b].name;
   std::ranges::move(stages[b].calls, std::back_inserter(stages[a].calls));
@@ -128,6 +131,8 @@ void Fusion::joinGatedUnits(std::vector<GpuStage>& stages) const {
           pair.eightBits = EightBits::kWholeGroups;
           pair.lower = [gate, up, glu](GpuBuilder& b) { return lowerGatedPair(*gate, *up, *glu, b); };
           pairs.push_back(std::move(pair));
+          for (const uint32_t stage : stages[j].covers)
+            addSlot(stages[i].covers, stage);
           std::erase_if(rest, [&](const auto* p) { return p == gate || p == up; });
           return true;
         });
@@ -189,6 +194,7 @@ void Fusion::joinNorms(std::vector<GpuStage>& stages) const {
     product.writesLanes = true;
     product.eightBits = EightBits::kWholeGroups;
     product.groupValues = 0;
+    stages[i].unfinished = norm.writes;
     stages[i + 1].calls.clear();
     join(stages, i, i + 1);
   }

@@ -80,15 +80,28 @@ StatusOr<uint32_t> GpuBuilder::module(std::string_view name, std::vector<codegen
   std::ranges::sort(constants, {}, &codegen::SpecValue::id);
   std::string key(name);
   for (const codegen::SpecValue& c : constants)
-    key += " " + std::to_string(c.id) + "=" + std::to_string(c.value);
+    key += " " + std::to_string(c.id) + "=" + (c.open ? "?" : std::to_string(c.value));
   auto [at, inserted] = modules_.try_emplace(key, out_.modules.size());
   if (inserted) {
     auto row = std::make_unique<artifact::GpuModuleT>();
     row->name = key;
     CORTIQ_ASSIGN_OR_RETURN(row->code, codegen::specialise_shader(name, constants));
+    if (plain_ && codegen::exchanges_in_subgroups(row->code)) {
+      CORTIQ_ASSIGN_OR_RETURN(row->plain, plainModule(name, std::move(constants)));
+    }
     out_.modules.push_back(std::move(row));
   }
   return at->second;
+}
+
+StatusOr<std::vector<uint32_t>> GpuBuilder::plainModule(std::string_view name,
+                                                        std::vector<codegen::SpecValue> constants) {
+  constants.push_back({kSpecSubgroups, 0});
+  const std::string_view used = codegen::plain_shader(name);
+  if (!codegen::shader_takes(used, constants))
+    return std::vector<uint32_t>();
+  CORTIQ_ASSIGN_OR_RETURN(std::vector<uint32_t> code, codegen::specialise_shader(used, constants));
+  return codegen::exchanges_in_subgroups(code) ? std::vector<uint32_t>() : code;
 }
 
 uint32_t GpuBuilder::vector(uint32_t weight) {

@@ -72,7 +72,12 @@ public:
   void setFar() { far_ = true; }
   void dispatchBehind(artifact::GpuDispatchT dispatch) { add(behind_, std::move(dispatch)); }
   uint32_t maxBatch() const { return manifest_.max_batch; }
-  bool cacheHalf() const { return manifest_.kv_f16; }
+  /// What a cache holds, unless something else is asked for when the artifact is loaded.
+  codegen::SpecValue cacheKind() const {
+    return {formats::kSpecCache, manifest_.kv_f16 ? formats::kCacheF16 : formats::kCacheF32, /*open=*/true};
+  }
+  /// Modules are made for devices without operations of subgroups too.
+  void setPlain() { plain_ = true; }
 
   /// A module of `name` with these constants.
   StatusOr<uint32_t> module(std::string_view name, std::vector<codegen::SpecValue> constants);
@@ -137,6 +142,7 @@ public:
 private:
   using Dispatches = std::vector<std::unique_ptr<artifact::GpuDispatchT>>;
 
+  StatusOr<std::vector<uint32_t>> plainModule(std::string_view name, std::vector<codegen::SpecValue> constants);
   void add(Dispatches& list, artifact::GpuDispatchT dispatch);
   StatusOr<artifact::GpuDispatchT> copy(const GpuPlace& from, const GpuPlace& out, uint64_t elements);
 
@@ -153,7 +159,7 @@ private:
   llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
   llvm::DenseSet<uint32_t> eightBits_;
   uint64_t squaresStart_ = 0, squaresUsed_ = 0;
-  bool head_ = false, single_ = false, far_ = false;
+  bool head_ = false, single_ = false, far_ = false, plain_ = false;
   std::string name_;
   uint64_t scratchStart_ = 0, scratch_ = 0, mostScratch_ = 0;
 };

@@ -46,9 +46,11 @@ struct GpuStage {
   uint32_t first, last; ///< stages of the program
   bool head = false;
   std::string name;
-  std::string reason;                  ///< why the CPU runs it; empty = the GPU does
-  std::vector<uint32_t> reads, writes; ///< slots that the program's stage reads and writes
-  std::vector<GpuCall> calls;          ///< of the GPU
+  std::string reason;                    ///< why the CPU runs it; empty = the GPU does
+  std::vector<uint32_t> reads, writes;   ///< slots that the program's stage reads and writes
+  std::vector<GpuCall> calls;            ///< of the GPU
+  std::vector<uint32_t> covers = {};     ///< stages of the program whose work it does, or a part of that
+  std::vector<uint32_t> unfinished = {}; ///< slots that it leaves without the factor of their norm
 };
 
 } // namespace cortiq::compiler

@@ -6,6 +6,7 @@
 #include "compiler/emit/rows/rows.h"
 #include "compiler/gpu/Experts.h"
 #include "compiler/gpu/Fusion.h"
+#include "compiler/gpu/Units.h"
 #include "compiler/passes/StageEffects.h"
 
 using namespace mlir;
@@ -43,6 +44,8 @@ public:
   StatusOr<std::unique_ptr<artifact::GpuProgramT>> run() {
     gpu_->max_batch = manifest_.max_batch;
     gpu_->cache_half = manifest_.kv_f16;
+    if (!eightBits_)
+      builder_.setPlain();
     readStages();
     choose();
     findTogether();
@@ -52,6 +55,7 @@ public:
     noteUses(many_);
     Fusion(builder_, experts_, uses_, [&](uint32_t slot) { return eightBits_ && readInEightBits(slot); }).run(single_);
     noteUses(single_);
+    units_ = findUnits(stages_.size(), single_, experts_.groups());
     if (eightBits_ && !chooseEightBits())
       return std::unique_ptr<artifact::GpuProgramT>();
     CORTIQ_RETURN_IF_ERROR(placeSlots());
@@ -73,7 +77,7 @@ public:
     if (gpu_->arena_floats > kMaxFloats || gpu_->vector_floats > kMaxFloats)
       return unsupported("a batch of " + std::to_string(gpu_->max_batch) +
                          " tokens does not fit the GPU's arena; use a smaller --max-batch");
-    gpu_->needs = eightBits_ ? formats::kNeedsIntegerDot : 0;
+    gpu_->needs = eightBits_ ? formats::kNeedsIntegerDot | formats::kNeedsSubgroups : 0;
     return std::move(gpu_);
   }
 
@@ -225,6 +229,7 @@ private:
       if (program_.stages[s]->draft)
         continue;
       GpuStage stage = stages_[s];
+      stage.covers = {static_cast<uint32_t>(s)};
       for (size_t c = 0; stage.reason.empty() && c < program_.stages[s]->calls.size(); ++c) {
         const artifact::OpUnion& op = program_.stages[s]->calls[c]->op;
         const uint32_t mixture = experts_.of(op);
@@ -395,9 +400,11 @@ private:
       CORTIQ_RETURN_IF_ERROR(call.lower(builder_));
     const size_t first = steps.size();
     builder_.endStep(steps);
-    // What the CPU runs should the device refuse a part of it.
-    for (size_t i = first; !builder_.single() && i < steps.size(); ++i)
-      describe(stage, *steps[i]);
+    for (size_t i = first; i < steps.size(); ++i) {
+      steps[i]->unit = units_[stage.covers[0]];
+      if (!builder_.single())
+        describe(stage, *steps[i]); // what the CPU runs should the device refuse a part of it
+    }
     return {};
   }
 
@@ -409,6 +416,7 @@ private:
     step->reads = stage.reads;
     step->writes = stage.writes;
     step->together = together_[stage.first];
+    step->unit = units_[stage.covers[0]];
     step->name = stage.name;
     step->reason = stage.reason;
     steps.push_back(std::move(step));
@@ -441,6 +449,7 @@ private:
   SmallVector<kernel::StageOp> stageOps_;
   Stages stages_;                  ///< of the program
   std::vector<uint32_t> together_; ///< stages of one number change sides together
+  std::vector<uint32_t> units_;    ///< of stages
   Stages many_, single_;           ///< what the GPU does with many tokens, and with one
   bool eightBits_;
 };

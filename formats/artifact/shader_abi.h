@@ -123,7 +123,7 @@ enum SpecId : uint32_t {
   kSpecActivation = 21,        ///< artifact::Activation
   kSpecAlpha = 22,             ///< f32
   kSpecLimit = 23,             ///< f32
-  kSpecCacheHalf = 24,         ///< 1: keys and values are f16, 0: f32
+  kSpecCache = 24,             ///< CacheKind; left open until an artifact is loaded
   kSpecTemperatureLength = 25, ///< f32, 0 = none
   kSpecTemperatureScale = 26,  ///< f32
   kSpecAdd = 27,               ///< norm: 1 = the row at kPushAux is added first
@@ -161,13 +161,14 @@ enum SpecId : uint32_t {
   kSpecRouted = 58,  ///< experts to choose from
   kSpecRouteScale = 59, ///< f32
   kSpecRouteBias = 69,
-  kSpecTop = 70,      ///< top_logits: values a record
-  kSpecInverse = 90,  ///< hadamard: as HadamardOp
-  kSpecRounded = 91,  ///< hadamard: HadamardOp's half
-  kSpecCorrects = 92, ///< vmf_phase: VmfPhaseOp's delta
-  kSpecAnchors = 93,  ///< attention_anchored: keys and values of the weights a KV head
-  kSpecWindows = 94,  ///< attention_anchored: 1 = a window a KV head at kPushWindows
-  kSpecStill = 95,    ///< rope_kv: 1 = queries are kept as they were too
+  kSpecTop = 70,       ///< top_logits: values a record
+  kSpecInverse = 90,   ///< hadamard: as HadamardOp
+  kSpecRounded = 91,   ///< hadamard: HadamardOp's half
+  kSpecCorrects = 92,  ///< vmf_phase: VmfPhaseOp's delta
+  kSpecAnchors = 93,   ///< attention_anchored: keys and values of the weights a KV head
+  kSpecWindows = 94,   ///< attention_anchored: 1 = a window a KV head at kPushWindows
+  kSpecStill = 95,     ///< rope_kv: 1 = queries are kept as they were too
+  kSpecSubgroups = 80, ///< all: 0 = for devices whose subgroups exchange nothing
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSegmentSlots = 60, ///< slots a segment
   kSpecBankSlotWords = 61,    ///< words a slot of gate and up
@@ -184,7 +185,13 @@ enum SpecId : uint32_t {
 enum GpuNeed : uint32_t {
   kNeedsIntegerDot = 1,
   kNeedsCooperative = 2, ///< f16 cooperative matrices of 16 x 8 x 16, summed in f32 by subgroups of 32
+  kNeedsSubgroups = 4,   ///< subgroups that exchange values
 };
+
+/// What keys and values are in a cache on the device. In 8 bits those of a head are groups of 32, the last of which may
+/// be shorter: their factors in f32, then their codes, four a word.
+enum CacheKind : uint32_t { kCacheF32 = 0, kCacheF16 = 1, kCacheQ8 = 2 };
+inline constexpr uint32_t kCacheGroup = 32;
 
 enum HeadNormFlag : uint32_t { kNormQ = 1, kNormK = 2, kNormAfterRope = 4, kNormV = 8 };
 

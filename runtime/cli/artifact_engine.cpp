@@ -43,8 +43,9 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   load.placement = runtime::placement_of(options.pages, options.numa);
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<const Model> model, Model::load(path, load));
   SessionOptions how;
-  CORTIQ_ASSIGN_OR_RETURN(how.gpu,
-                          choose_gpu(*model, {options.device, options.fallback == "cpu", options.verbose}, note));
+  how.kv = parse_kv_type(options.kv);
+  CORTIQ_ASSIGN_OR_RETURN(
+      how.gpu, choose_gpu(*model, {options.device, options.fallback == "cpu", options.verbose, how.kv}, note));
   if (how.gpu && !(options.save_session + options.load_session).empty())
     return unsupported("a session on a GPU can be neither saved nor loaded; give --device none");
   how.cpu_fallback = options.fallback == "cpu";
@@ -52,7 +53,6 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   how.placement = load.placement;
   how.max_context = options.max_context;
   how.profile = options.verbose || options.stats;
-  how.kv = parse_kv_type(options.kv);
   StatusOr<std::unique_ptr<Session>> made = Session::create(model, how);
   if (!made.ok() && how.gpu && how.cpu_fallback) {
     note(made.status().message() + "; the CPU runs the model");

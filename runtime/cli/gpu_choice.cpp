@@ -28,6 +28,7 @@ StatusOr<std::shared_ptr<const GpuModel>> choose_gpu(const Model& model, const G
   if (choice.device == "none" || (choice.device == "auto" && !compiled))
     return std::shared_ptr<const GpuModel>();
   GpuOptions how;
+  how.kv = choice.kv;
   if (choice.device == "auto") {
     const StatusOr<std::vector<GpuInfo>> gpus = list_gpus();
     const auto usable = [](const GpuInfo& gpu) { return gpu.kind != "cpu" && gpu.unusable.empty(); };

@@ -4,9 +4,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "formats/status.h"
+#include "runtime/executor/kv_type.h"
 
 namespace cortiq::runtime {
 class GpuModel; // runtime/vulkan
@@ -16,9 +18,10 @@ class Model;    // runtime/session
 namespace cortiq::runtime::cli {
 
 struct GpuChoice {
-  std::string device = "auto"; ///< "auto", "none", or numbers with commas between them
-  bool cpu_fallback = false;   ///< what fails is left to the CPU
-  bool verbose = false;        ///< stages that the CPU runs are told
+  std::string device = "auto";             ///< "auto", "none", or numbers with commas between them
+  bool cpu_fallback = false;               ///< what fails is left to the CPU
+  bool verbose = false;                    ///< stages that the CPU runs are told
+  std::optional<KvType> kv = std::nullopt; ///< of caches; none = the artifact's
 };
 
 /// Puts the model on the GPU that was chosen, with a bar on a terminal while weights go there; null = the CPU runs it.

@@ -26,12 +26,8 @@ class ArtifactSession final : public Session {
 public:
   static StatusOr<std::unique_ptr<Session>> make(std::shared_ptr<const Model> model, const SessionOptions& options) {
     if (options.gpu && options.kv && *options.kv != options.gpu->kv_type())
-      return unsupported(std::string("the artifact's program for the GPU keeps keys and values in ") +
-                         kv_type_name(options.gpu->kv_type()) + ", not in " + kv_type_name(*options.kv) +
-                         (*options.kv == KvType::kQ8 ? "; q8 is for the CPU (--device none)"
-                                                     : "; compile the model with --numerics " +
-                                                           std::string(*options.kv == KvType::kF32 ? "exact" : "fast") +
-                                                           ", or run it with --device none"));
+      return invalid(std::string("the GPU was given the model with keys and values in ") +
+                     kv_type_name(options.gpu->kv_type()) + ", the session asks for " + kv_type_name(*options.kv));
     std::unique_ptr<ArtifactSession> session(new ArtifactSession(std::move(model), options));
     CORTIQ_RETURN_IF_ERROR(session->reserve());
     if (options.gpu) {

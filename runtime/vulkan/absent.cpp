@@ -15,6 +15,10 @@ StatusOr<std::vector<GpuInfo>> list_gpus() {
   return absent();
 }
 
+DeviceMemory device_memory() {
+  return {};
+}
+
 StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact&, const GpuOptions&) {
   return absent();
 }

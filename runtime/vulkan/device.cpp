@@ -12,6 +12,10 @@ namespace {
 
 constexpr uint32_t kLeastVersion = VK_API_VERSION_1_2;
 constexpr uint64_t kStagingBytes = 32 << 20;
+constexpr uint32_t kShuffles = 65; // capability GroupNonUniformShuffle of SPIR-V
+
+// Of all devices.
+std::atomic<uint64_t> allocations{0}, allocated_bytes{0};
 
 const char* word_of(VkResult result) {
   switch (result) {
@@ -234,7 +238,8 @@ Status Device::create(VkPhysicalDevice physical) {
     have.features = {};
     dots.shaderIntegerDotProduct = VK_FALSE;
   }
-  offers_ = dots.shaderIntegerDotProduct ? formats::kNeedsIntegerDot : 0;
+  offers_ = (dots.shaderIntegerDotProduct ? formats::kNeedsIntegerDot : 0) |
+            (has_capability(kShuffles) ? formats::kNeedsSubgroups : 0);
   VkPhysicalDeviceVulkan12Features use12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                          .pNext = dots.shaderIntegerDotProduct ? &dots : nullptr,
                                          .storageBuffer8BitAccess = have12.storageBuffer8BitAccess,
@@ -463,7 +468,8 @@ StatusOr<Buffer> Buffer::make(std::shared_ptr<Device> device, uint64_t bytes, Pl
     return failure(VK_ERROR_OUT_OF_DEVICE_MEMORY, task);
   CORTIQ_VK(call.vkAllocateMemory(device->handle(), &allocate, nullptr, &out.memory_), task);
   out.taken_ = needs.size;
-  device->allocated_.fetch_add(out.taken_, std::memory_order_relaxed);
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_add(out.taken_, std::memory_order_relaxed);
   CORTIQ_VK(call.vkBindBufferMemory(device->handle(), out.buffer_, out.memory_, 0), task);
   if ((device->memory_flags(type) & kHost) == kHost) {
     void* address = nullptr;
@@ -491,11 +497,13 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 Buffer::~Buffer() {
   if (!device_ || device_->given_up())
     return;
-  device_->allocated_.fetch_sub(taken_, std::memory_order_relaxed);
   if (buffer_)
     device_->call().vkDestroyBuffer(device_->handle(), buffer_, nullptr);
-  if (memory_)
-    device_->call().vkFreeMemory(device_->handle(), memory_, nullptr);
+  if (!memory_)
+    return;
+  device_->call().vkFreeMemory(device_->handle(), memory_, nullptr);
+  allocations.fetch_sub(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_sub(taken_, std::memory_order_relaxed);
 }
 
 StatusOr<std::unique_ptr<Uploader>> Uploader::make(std::shared_ptr<Device> device) {
@@ -580,6 +588,10 @@ Status Uploader::finish() {
 } // namespace cortiq::runtime::vulkan
 
 namespace cortiq::runtime {
+
+DeviceMemory device_memory() {
+  return {vulkan::allocations.load(std::memory_order_relaxed), vulkan::allocated_bytes.load(std::memory_order_relaxed)};
+}
 
 StatusOr<std::vector<GpuInfo>> list_gpus() {
   CORTIQ_ASSIGN_OR_RETURN(const std::shared_ptr<vulkan::Instance> instance, vulkan::Instance::get());

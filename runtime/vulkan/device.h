@@ -68,8 +68,6 @@ public:
   uint64_t largest_allocation() const { return largest_allocation_; }
   /// Bytes of its own memory that nobody uses, as the driver estimates them; all of it where it does not.
   uint64_t free_memory() const;
-  /// Bytes that buffers of this process take.
-  uint64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }
   // Limits, with what a test takes away.
   uint64_t shared_bytes() const { return shared_bytes_; }
   uint64_t invocations() const { return invocations_; }
@@ -115,7 +113,6 @@ private:
   bool tells_memory_ = false;
   GpuInfo info_;
   std::mutex queue_mutex_;
-  std::atomic<uint64_t> allocated_{0};
   std::atomic<bool> lost_{false}, given_up_{false};
 };
 

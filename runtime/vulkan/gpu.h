@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ struct GpuInfo {
 StatusOr<std::vector<GpuInfo>> list_gpus();
 
 struct GpuOptions {
-  std::vector<uint32_t> devices = {0}; ///< numbers; layers are split among several
+  std::vector<uint32_t> devices = {0};     ///< numbers; layers are split among several
+  std::optional<KvType> kv = std::nullopt; ///< of caches; none = the artifact's
   /// Called while weights go to the device, from 0 to the sum of bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -89,7 +91,7 @@ public:
   /// Caches hold `positions` tokens. With `profile` the times of steps are kept.
   virtual StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions, bool profile) const = 0;
   virtual const GpuInfo& device() const = 0;
-  /// The type of its caches, which its shaders were compiled for.
+  /// The type of its caches.
   virtual KvType kv_type() const = 0;
   virtual uint64_t device_bytes() const = 0;
   /// Stages that the CPU runs, and why, one line each; empty = none.
@@ -99,6 +101,12 @@ public:
   /// The device was lost, or did not answer any more: sessions on it fail.
   virtual bool lost() const = 0;
 };
+
+/// Memory that this process has on devices.
+struct DeviceMemory {
+  uint64_t allocations = 0, bytes = 0;
+};
+DeviceMemory device_memory();
 
 /// Puts the artifact's weights on the device. `artifact` must outlive the model.
 StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact& artifact, const GpuOptions& options);

@@ -5,6 +5,7 @@
 
 #include "formats/artifact/shader_abi.h"
 #include "formats/quote.h"
+#include "runtime/vulkan/module_needs.h"
 #include "runtime/vulkan/split.h"
 
 namespace cortiq::runtime::vulkan {
@@ -32,11 +33,11 @@ StatusOr<std::shared_ptr<const VulkanModel>> VulkanModel::make(const LoadedArtif
                                                                const artifact::GpuProgram& program,
                                                                std::shared_ptr<Device> device, StepRange range,
                                                                const GpuOptions& options) {
-  std::shared_ptr<VulkanModel> model(new VulkanModel(artifact, program, std::move(device)));
+  std::shared_ptr<VulkanModel> model(new VulkanModel(artifact, program, std::move(device), *options.kv));
   model->range_ = std::move(range);
   for (uint32_t i = 0; program.stacks() && i < program.stacks()->size(); ++i)
     model->stacks_[program.stacks()->Get(i)->weights()->Get(0)] = program.stacks()->Get(i);
-  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, program));
+  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, program, model->kv_));
   CORTIQ_RETURN_IF_ERROR(model->choose_steps());
   CORTIQ_RETURN_IF_ERROR(model->put_weights(options));
   model->pipelines_->keep();
@@ -99,11 +100,25 @@ Status VulkanModel::choose_steps() {
         changed = true;
       }
   }
-  // What one token has of its own leans on forms of values that only it knows.
-  const bool whole = range_.first == 0 && range_.end == steps.size();
-  single_fits_ = whole && !any && program_.single() && program_.single()->size() != 0 && fit(program_.single());
+  choose_units();
   picks_fit_ = range_.end == steps.size() && program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
   return {};
+}
+
+/// A unit's steps of one token have forms of values of their own, and share caches and states with the program's steps:
+/// they serve where all of both are on this device.
+void VulkanModel::choose_units() {
+  const auto& steps = *program_.steps();
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    const bool here = range_.first <= s && s < range_.end && refused_[s].empty();
+    const auto at = unit_fits_.try_emplace(steps[s]->unit(), true).first;
+    at->second = at->second && here;
+  }
+  for (const Steps* list : {program_.single(), program_.far()})
+    for (uint32_t s = 0; list && s < list->size(); ++s)
+      for (uint32_t d = 0; list->Get(s)->dispatches() && d < list->Get(s)->dispatches()->size(); ++d)
+        if (!unbindable(*list->Get(s)->dispatches()->Get(d)).empty())
+          unit_fits_[list->Get(s)->unit()] = false;
 }
 
 bool VulkanModel::fit(const Steps* steps) const {
@@ -115,13 +130,15 @@ bool VulkanModel::fit(const Steps* steps) const {
   return true;
 }
 
-bool VulkanModel::all_pipelines(const Steps* steps) const {
-  for (const artifact::GpuStep* step : *steps)
-    if (const auto* dispatches = step->dispatches())
-      for (const artifact::GpuDispatch* d : *dispatches)
-        if (!pipelines_->get(d->module_()))
-          return false;
+bool VulkanModel::all_pipelines(const artifact::GpuStep& step) const {
+  for (uint32_t d = 0; step.dispatches() && d < step.dispatches()->size(); ++d)
+    if (!pipelines_->get(step.dispatches()->Get(d)->module_()))
+      return false;
   return true;
+}
+
+bool VulkanModel::all_pipelines(const Steps* steps) const {
+  return std::ranges::all_of(*steps, [&](const artifact::GpuStep* step) { return all_pipelines(*step); });
 }
 
 bool VulkanModel::on_cpu(uint32_t index) const {
@@ -129,12 +146,33 @@ bool VulkanModel::on_cpu(uint32_t index) const {
   return !dispatches || dispatches->size() == 0 || !refused_[index].empty();
 }
 
-bool VulkanModel::single_runs() const {
-  return single_fits_ && all_pipelines(program_.single());
+bool VulkanModel::unit_runs(const Steps* list, uint32_t unit) const {
+  bool any = false;
+  for (uint32_t s = 0; s < list->size() && unit_fits(unit); ++s)
+    if (list->Get(s)->unit() == unit) {
+      any = true;
+      if (!all_pipelines(*list->Get(s)))
+        return false;
+    }
+  return any;
 }
 
-bool VulkanModel::far_runs() const {
-  return single_fits_ && program_.far() && program_.far()->size() != 0 && all_pipelines(program_.far());
+std::vector<VulkanModel::PlannedStep> VulkanModel::one_token(const Steps* list) const {
+  std::vector<PlannedStep> out;
+  std::map<uint32_t, bool> runs;
+  for (uint32_t s = range_.first; s < range_.end; ++s) {
+    const artifact::GpuStep* own = program_.steps()->Get(s);
+    const auto [at, first] = runs.try_emplace(own->unit());
+    if (first)
+      at->second = unit_runs(list, own->unit());
+    if (!at->second)
+      out.push_back({own, on_cpu(s)});
+    else if (first)
+      for (const artifact::GpuStep* step : *list)
+        if (step->unit() == own->unit())
+          out.push_back({step, !step->dispatches() || step->dispatches()->size() == 0});
+  }
+  return out;
 }
 
 bool VulkanModel::picks_run() const {
@@ -223,7 +261,11 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
 
 uint64_t VulkanModel::position_bytes(uint32_t layer) const {
   const KvShape& shape = artifact_.program.kv_layers[layer];
-  return shape.kv_heads * (shape.k_dim + shape.v_dim) * (program_.cache_half() ? 2 : 4);
+  const auto row = [&](uint64_t values) {
+    return kv_ == KvType::kQ8 ? (round_up(values, formats::kCacheGroup) / formats::kCacheGroup + (values + 3) / 4) * 4
+                              : values * (kv_ == KvType::kF16 ? 2 : 4);
+  };
+  return shape.kv_heads * (row(shape.k_dim) + row(shape.v_dim));
 }
 
 std::string VulkanModel::fallbacks() const {
@@ -256,9 +298,26 @@ std::string VulkanModel::refusals() const {
 
 namespace cortiq::runtime {
 
-StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact& artifact, const GpuOptions& options) {
+namespace {
+
+/// Whether the program's shaders take caches of another type than its own.
+bool takes_other_caches(const artifact::GpuProgram& program) {
+  for (const artifact::GpuStep* step : *program.steps())
+    for (uint32_t d = 0; step->dispatches() && d < step->dispatches()->size(); ++d)
+      if (const artifact::GpuDispatch& dispatch = *step->dispatches()->Get(d); dispatch.layer() != kNoIndex) {
+        const auto& code = *program.modules()->Get(dispatch.module_())->code();
+        if (!vulkan::module_needs({code.data(), code.size()}).open_cache)
+          return false;
+      }
+  return true;
+}
+
+} // namespace
+
+StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact& artifact, const GpuOptions& asked) {
   if (!artifact.program_table->gpu())
     return unsupported("this artifact was compiled for the CPU only; compile the model with --target vulkan");
+  GpuOptions options = asked;
   std::vector<std::shared_ptr<vulkan::Device>> devices;
   uint32_t offers = UINT32_MAX; // of all of them
   for (const uint32_t number : options.devices) {
@@ -272,6 +331,12 @@ StatusOr<std::shared_ptr<const GpuModel>> load_gpu_model(const LoadedArtifact& a
       if ((profiles->Get(i)->needs() & ~offers) == 0)
         program = profiles->Get(i);
   CORTIQ_RETURN_IF_ERROR(vulkan::check_gpu_program(artifact, *program));
+  const KvType own = program->cache_half() ? KvType::kF16 : KvType::kF32;
+  options.kv = options.kv.value_or(own);
+  if (options.kv != own && !takes_other_caches(*program))
+    return unsupported(std::string("this artifact's shaders keep keys and values in ") + kv_type_name(own) +
+                       ", not in " + kv_type_name(*options.kv) +
+                       "; compile the model again, or run it with --device none");
   if (devices.size() > 1)
     return vulkan::SplitModel::load(artifact, *program, std::move(devices), options);
   CORTIQ_ASSIGN_OR_RETURN(

@@ -27,6 +27,8 @@ struct StepRange {
 
 class VulkanModel final : public GpuModel, public std::enable_shared_from_this<VulkanModel> {
 public:
+  using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
+
   /// Puts steps of a program that was checked on a device.
   static StatusOr<std::shared_ptr<const VulkanModel>> make(const LoadedArtifact& artifact,
                                                            const artifact::GpuProgram& program,
@@ -35,7 +37,7 @@ public:
 
   StatusOr<std::unique_ptr<GpuSession>> session(uint64_t positions, bool profile) const override;
   const GpuInfo& device() const override { return device_->info(); }
-  KvType kv_type() const override { return program_.cache_half() ? KvType::kF16 : KvType::kF32; }
+  KvType kv_type() const override { return kv_; }
   uint64_t device_bytes() const override { return device_bytes_; }
   std::string fallbacks() const override;
   std::string refusals() const override;
@@ -56,10 +58,15 @@ public:
   const StepRange& range() const { return range_; }
   /// Whether the CPU runs step `index` of the program: it has no form on the GPU, or the device refused that.
   bool on_cpu(uint32_t index) const;
-  /// Whether steps of one token, and the choice of ids, run as they stand. Their shaders are made when first asked for.
-  bool single_runs() const;
+  struct PlannedStep {
+    const artifact::GpuStep* step;
+    bool cpu;
+  };
+  /// What stands for the steps of this range when there is one token: those of `list` (the program's `single` or `far`)
+  /// unit by unit where all of a unit run, otherwise the program's own. Their shaders are made when first asked for.
+  std::vector<PlannedStep> one_token(const Steps* list) const;
+  /// Whether the choice of ids runs as it stands.
   bool picks_run() const;
-  bool far_runs() const;
   bool top_runs() const;
   bool finish_runs() const;
   /// Calls `use` with every dispatch that may run.
@@ -70,36 +77,45 @@ public:
       if (!on_cpu(s))
         for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
           use(*dispatch);
-    for (const auto* rows : {single_fits_ ? program_.single() : nullptr, single_fits_ ? program_.far() : nullptr,
-                             picks_fit_ ? program_.picks() : nullptr,
+    for (const auto* rows : {program_.single(), program_.far(), picks_fit_ ? program_.picks() : nullptr,
                              range_.end == steps.size() ? program_.top() : nullptr, program_.finish()})
       for (uint32_t s = 0; rows && s < rows->size(); ++s)
-        if (const auto* dispatches = rows->Get(s)->dispatches())
+        if (const auto* dispatches = rows->Get(s)->dispatches();
+            dispatches && ((rows != program_.single() && rows != program_.far()) || unit_fits(rows->Get(s)->unit())))
           for (const artifact::GpuDispatch* dispatch : *dispatches)
             use(*dispatch);
   }
 
 private:
-  using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
-
-  VulkanModel(const LoadedArtifact& artifact, const artifact::GpuProgram& program, std::shared_ptr<Device> device)
-      : artifact_(artifact), program_(program), device_(std::move(device)) {}
+  VulkanModel(const LoadedArtifact& artifact, const artifact::GpuProgram& program, std::shared_ptr<Device> device,
+              KvType kv)
+      : artifact_(artifact), program_(program), device_(std::move(device)), kv_(kv) {}
   Status choose_steps();
   /// Why the device cannot run it, leaving aside its shader; empty = it can.
   std::string unbindable(const artifact::GpuDispatch& dispatch) const;
   /// Bytes of a weight, or of all that are stacked on it.
   uint64_t bound_bytes(uint32_t weight) const;
   bool fit(const Steps* steps) const;
+  bool all_pipelines(const artifact::GpuStep& step) const;
   bool all_pipelines(const Steps* steps) const;
+  void choose_units();
+  bool unit_fits(uint32_t unit) const {
+    const auto found = unit_fits_.find(unit);
+    return found != unit_fits_.end() && found->second;
+  }
+  /// Whether the steps of `list` serve for the unit.
+  bool unit_runs(const Steps* list, uint32_t unit) const;
   Status put_weights(const GpuOptions& options);
 
   const LoadedArtifact& artifact_;
   const artifact::GpuProgram& program_;
   std::shared_ptr<Device> device_;
+  const KvType kv_;
   std::unique_ptr<Pipelines> pipelines_;
   StepRange range_;
-  std::vector<std::string> refused_; ///< why, a step of the program; empty = it runs
-  bool single_fits_ = false, picks_fit_ = false;
+  std::vector<std::string> refused_;   ///< why, a step of the program; empty = it runs
+  std::map<uint32_t, bool> unit_fits_; ///< whether what one token has of its own can be bound, a unit
+  bool picks_fit_ = false;
   std::vector<Buffer> blocks_;
   Buffer vectors_;
   std::map<uint32_t, WeightPlace> weights_;

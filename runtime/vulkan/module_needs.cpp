@@ -2,6 +2,8 @@
 
 #include <unordered_map>
 
+#include "formats/artifact/shader_abi.h"
+
 namespace cortiq::runtime::vulkan {
 namespace {
 
@@ -22,7 +24,7 @@ enum Opcode : uint32_t {
   kVariable = 59,
   kDecorate = 71,
 };
-constexpr uint32_t kHeaderWords = 5, kLocalSize = 17, kBuiltIn = 11, kWorkgroupSize = 25, kWorkgroup = 4;
+constexpr uint32_t kHeaderWords = 5, kLocalSize = 17, kSpecId = 1, kBuiltIn = 11, kWorkgroupSize = 25, kWorkgroup = 4;
 
 class Reader {
 public:
@@ -62,6 +64,8 @@ private:
     case kDecorate:
       if (op.size() == 4 && op[2] == kBuiltIn && op[3] == kWorkgroupSize)
         workgroup_size_ = op[1];
+      if (op.size() == 4 && op[2] == kSpecId && op[3] == formats::kSpecCache)
+        needs_.open_cache = true;
       break;
     case kTypeBool:
       if (op.size() == 2)

@@ -12,6 +12,7 @@ struct ModuleNeeds {
   uint64_t invocations = 1;  ///< a workgroup
   uint64_t shared_bytes = 0; ///< of a workgroup
   std::vector<uint32_t> capabilities;
+  bool open_cache = false; ///< what its cache holds is said when a pipeline is made
 };
 
 /// `code` is a module of any content; what cannot be read counts as nothing.

@@ -19,8 +19,8 @@ std::string short_name(const artifact::GpuModule& module) {
 } // namespace
 
 StatusOr<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<Device> device,
-                                                     const artifact::GpuProgram& program) {
-  std::unique_ptr<Pipelines> out(new Pipelines(std::move(device), program));
+                                                     const artifact::GpuProgram& program, KvType kv) {
+  std::unique_ptr<Pipelines> out(new Pipelines(std::move(device), program, kv));
   CORTIQ_RETURN_IF_ERROR(out->make_layouts());
   return out;
 }
@@ -101,8 +101,8 @@ void Pipelines::keep() {
 }
 
 /// What the device lacks for the module; empty = nothing that is known of.
-std::string Pipelines::missing(const artifact::GpuModule& module) const {
-  const ModuleNeeds needs = module_needs({module.code()->data(), module.code()->size()});
+std::string Pipelines::missing(std::span<const uint32_t> code) const {
+  const ModuleNeeds needs = module_needs(code);
   if (needs.invocations > device_->invocations())
     return "its workgroups have " + std::to_string(needs.invocations) + " invocations, " + device_->info().name +
            " runs at most " + std::to_string(device_->invocations());
@@ -118,7 +118,9 @@ std::string Pipelines::missing(const artifact::GpuModule& module) const {
 StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module) {
   const VolkDeviceTable& call = device_->call();
   const std::string what = short_name(module);
-  if (const std::string reason = missing(module); !reason.empty())
+  const bool plain = module.plain() && module.plain()->size() != 0 && !(device_->offers() & formats::kNeedsSubgroups);
+  const flatbuffers::Vector<uint32_t>& words = plain ? *module.plain() : *module.code();
+  if (const std::string reason = missing({words.data(), words.size()}); !reason.empty())
     return unsupported(what + ": " + reason);
   const auto refused = [&](VkResult result) {
     return unsupported(what + " was refused by " + device_->info().driver + " (error " + std::to_string(result) + ")");
@@ -126,17 +128,23 @@ StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module) {
   if (Faults::get().refuses_module(module.name()->string_view()))
     return refused(VK_ERROR_INVALID_SHADER_NV);
   VkShaderModuleCreateInfo code{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                .codeSize = module.code()->size() * sizeof(uint32_t),
-                                .pCode = module.code()->data()};
+                                .codeSize = words.size() * sizeof(uint32_t),
+                                .pCode = words.data()};
   VkShaderModule shader = VK_NULL_HANDLE;
   if (const VkResult result = call.vkCreateShaderModule(device_->handle(), &code, nullptr, &shader);
       result != VK_SUCCESS)
     return refused(result);
+  static_assert(uint32_t(KvType::kF32) == formats::kCacheF32 && uint32_t(KvType::kF16) == formats::kCacheF16 &&
+                uint32_t(KvType::kQ8) == formats::kCacheQ8 && kKvGroup == formats::kCacheGroup);
+  const auto kind = static_cast<uint32_t>(kv_);
+  const VkSpecializationMapEntry entry{formats::kSpecCache, 0, sizeof(kind)};
+  const VkSpecializationInfo constants{1, &entry, sizeof(kind), &kind};
   VkComputePipelineCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
                                    .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                              .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                              .module = shader,
-                                             .pName = "main"},
+                                             .pName = "main",
+                                             .pSpecializationInfo = &constants},
                                    .layout = layout_};
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result =

@@ -13,11 +13,12 @@
 
 namespace cortiq::runtime::vulkan {
 
-/// Thread-safe. A module that the device cannot run, or whose driver refuses it, is refused by itself, once and for
-/// all.
+/// Thread-safe. Caches are of one type. A module that the device cannot run, or whose driver refuses it, is refused by
+/// itself, once and for all.
 class Pipelines {
 public:
-  static StatusOr<std::unique_ptr<Pipelines>> make(std::shared_ptr<Device> device, const artifact::GpuProgram& program);
+  static StatusOr<std::unique_ptr<Pipelines>> make(std::shared_ptr<Device> device, const artifact::GpuProgram& program,
+                                                   KvType kv);
   ~Pipelines();
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
@@ -41,14 +42,15 @@ private:
     std::string refusal;
   };
 
-  Pipelines(std::shared_ptr<Device> device, const artifact::GpuProgram& program)
-      : device_(device), program_(program), cache_(std::move(device)), slots_(program.modules()->size()) {}
+  Pipelines(std::shared_ptr<Device> device, const artifact::GpuProgram& program, KvType kv)
+      : device_(device), program_(program), kv_(kv), cache_(std::move(device)), slots_(program.modules()->size()) {}
   Status make_layouts();
   StatusOr<VkPipeline> build(const artifact::GpuModule& module);
-  std::string missing(const artifact::GpuModule& module) const;
+  std::string missing(std::span<const uint32_t> code) const;
 
   std::shared_ptr<Device> device_;
   const artifact::GpuProgram& program_;
+  const KvType kv_;
   PipelineCache cache_;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;

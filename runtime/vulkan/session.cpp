@@ -133,12 +133,11 @@ void VulkanSession::plan() {
 
 void VulkanSession::plan_single() {
   single_planned_ = true;
-  if (model_->single_runs())
-    for (const artifact::GpuStep* step : *program_.single())
-      plan(*step, !step->dispatches() || step->dispatches()->size() == 0, single_parts_);
-  if (model_->far_runs())
-    for (const artifact::GpuStep* step : *program_.far())
-      plan(*step, !step->dispatches() || step->dispatches()->size() == 0, far_parts_);
+  for (const auto& [list, parts] :
+       {std::pair(program_.single(), &single_parts_), std::pair(program_.far(), &far_parts_)})
+    if (list && list->size() != 0)
+      for (const auto& [step, cpu] : model_->one_token(list))
+        plan(*step, cpu, *parts);
 }
 
 void VulkanSession::plan(const artifact::GpuStep& step, bool cpu, std::vector<Part>& parts) const {

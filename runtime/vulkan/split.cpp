@@ -35,7 +35,8 @@ std::vector<bool> cuts(const Steps& steps) {
   out[0] = false;
   std::map<uint32_t, uint32_t> first; // step of each group
   for (uint32_t s = 0; s < steps.size(); ++s) {
-    if (s > 0 && steps[s]->first_stage() == steps[s - 1]->first_stage())
+    if (s > 0 && (steps[s]->first_stage() == steps[s - 1]->first_stage() ||
+                  (steps[s]->unit() != kNoIndex && steps[s]->unit() == steps[s - 1]->unit())))
       out[s] = false;
     if (steps[s]->together() == kNoIndex)
       continue;

@@ -68,7 +68,7 @@
 #define SPEC_ACTIVATION 21
 #define SPEC_ALPHA 22
 #define SPEC_LIMIT 23
-#define SPEC_CACHE_HALF 24
+#define SPEC_CACHE 24
 #define SPEC_TEMPERATURE_LENGTH 25
 #define SPEC_TEMPERATURE_SCALE 26
 #define SPEC_ADD 27
@@ -121,11 +121,16 @@
 #define SPEC_ANCHORS 93
 #define SPEC_WINDOWS 94
 #define SPEC_STILL 95
+#define SPEC_SUBGROUPS 80
 
 #define NORM_Q 1
 #define NORM_K 2
 #define NORM_AFTER_ROPE 4
 #define NORM_V 8
+
+#define CACHE_F32 0
+#define CACHE_F16 1
+#define CACHE_Q8 2
 
 #define RESULT_STEP 0
 #define RESULT_OVERFLOW 1

@@ -1,7 +1,7 @@
 // The largest value of a workgroup and the lowest number that has it; numbers that are none count as the smallest value.
 
-shared float best_values[kLocal / 4];
-shared uint best_places[kLocal / 4];
+shared float best_values[kMostSubgroups];
+shared uint best_places[kMostSubgroups];
 
 #define kLeast uintBitsToFloat(0xff800000u)
 

@@ -48,5 +48,25 @@ uint third_row(uint token) { return row_at(PUSH_THIRD, PUSH_THIRD_STRIDE, token)
 // goes on in the second.
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
 
+// For devices whose subgroups exchange nothing, whatever is written for any size of a subgroup sees subgroups of one
+// invocation.
+layout(constant_id = SPEC_SUBGROUPS) const uint kSubgroups = 1;
+const uint kMostSubgroups = kSubgroups != 0 ? kLocal / 4 : kLocal;
+
+uint subgroup_size() { return kSubgroups != 0 ? gl_SubgroupSize : 1; }
+uint subgroup_count() { return kSubgroups != 0 ? gl_NumSubgroups : kLocal; }
+uint subgroup_number() { return kSubgroups != 0 ? gl_SubgroupID : gl_LocalInvocationIndex; }
+uint subgroup_lane() { return kSubgroups != 0 ? gl_SubgroupInvocationID : 0; }
+#define EXCHANGE(type) type exchanged(type x, uint o) { return kSubgroups != 0 ? subgroupShuffleXor(x, o) : x; }
+EXCHANGE(float)
+EXCHANGE(vec4)
+EXCHANGE(uint)
+EXCHANGE(int)
+#define gl_SubgroupSize subgroup_size()
+#define gl_NumSubgroups subgroup_count()
+#define gl_SubgroupID subgroup_number()
+#define gl_SubgroupInvocationID subgroup_lane()
+#define subgroupShuffleXor exchanged
+
 // This invocation's place in its workgroup, so that neighbours of a subgroup are neighbours here.
 uint local_index() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }

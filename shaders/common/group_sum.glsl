@@ -1,6 +1,6 @@
 // Sums and maxima over the whole workgroup, known to every invocation. All of them have to come here.
 
-shared float group_parts[kLocal / 4];
+shared float group_parts[kMostSubgroups];
 
 float group_sum(float value) {
   for (uint o = 1; o < min(gl_SubgroupSize, kLocal); o <<= 1)

@@ -66,8 +66,50 @@ float query_warmth(uint token) {
   return kWarmLength > 0.0 ? 1.0 + kWarmScale * log(1.0 + floor(float(token_position(token)) / kWarmLength)) : 1.0;
 }
 
-// What `head` holds joins the cache.
-void cache_head(uint to, uint dim) {
-  for (uint i = 2 * local_index(); i < dim; i += 2 * kLocal)
+// Largest values of groups of 32.
+shared float head_peaks[(kHeadDim + kValueDim + 31) / 32];
+
+vec4 head_codes(uint i, uint dim) {
+  float peak = head_peaks[i / 32];
+  vec4 x = vec4(0.0);
+  for (uint k = 0; k < 4 && i + k < dim; ++k)
+    x[k] = head[i + k];
+  return clamp(roundEven(x * (peak > 0.0 ? 127.0 / peak : 0.0)), -127.0, 127.0);
+}
+
+// As cache_head, in 8 bits; `head` becomes what the cache gives back.
+void cache_head_q8(uint to, uint dim, bool joins) {
+  const uint groups = (dim + 31) / 32, words = (dim + 3) / 4;
+  for (uint g = local_index(); g < groups; g += kLocal) {
+    float peak = 0.0;
+    bool bad = false;
+    for (uint i = 32 * g; i < min(32 * g + 32, dim); ++i) {
+      bad = bad || !(abs(head[i]) <= kCacheMost);
+      peak = max(peak, abs(head[i]));
+    }
+    head_peaks[g] = peak;
+    if (!joins)
+      continue;
+    kv32[to + g] = peak / 127.0;
+    if (bad)
+      results[RESULT_OVERFLOW] = push[PUSH_LAYER];
+  }
+  barrier();
+  for (uint i = 4 * local_index(); i < 4 * words; i += 4 * kLocal) {
+    vec4 codes = head_codes(i, dim);
+    uvec4 bytes = uvec4(ivec4(codes)) & 255u;
+    if (joins)
+      kvu32[to + groups + i / 4] = bytes.x | bytes.y << 8 | bytes.z << 16 | bytes.w << 24;
+    for (uint k = 0; k < 4 && i + k < dim; ++k)
+      head[i + k] = codes[k] * (head_peaks[i / 32] / 127.0);
+  }
+  barrier();
+}
+
+// What `head` holds joins the cache, if it does; all invocations come here.
+void cache_head(uint to, uint dim, bool joins) {
+  if (kCache == CACHE_Q8)
+    cache_head_q8(to, dim, joins);
+  for (uint i = 2 * local_index(); joins && kCache != CACHE_Q8 && i < dim; i += 2 * kLocal)
     cache_pair(to + i, vec2(head[i], head[i + 1]));
 }

@@ -2,7 +2,7 @@
 // a subgroup: neighbours first, then neighbouring pairs, and so on.
 
 // Places for sums that cross subgroups; the file that includes this one says how many it needs at once.
-shared float team_parts[kTeamValues * (kLocal / 4)];
+shared float team_parts[kTeamValues * kMostSubgroups];
 
 // Adds up one value within the part of the team that this subgroup holds.
 float subgroup_part(float value, uint lanes) {

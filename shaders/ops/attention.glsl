@@ -88,8 +88,7 @@ void visit_own(uint token, uint h, uint kv_head, bool first_share) {
   uint row = cache_row(token_position(token));
   bool writer = first_share && h % (kHeads / kKvHeads) == 0;
   key_head(token, kv_head);
-  if (writer)
-    cache_head(key_at(row, kv_head), kHeadDim);
+  cache_head(key_at(row, kv_head), kHeadDim, writer);
   float part = 0.0;
   for (uint c = 0; c < 2 * kKeyChunks; ++c)
     for (uint i = 0; i < 4; ++i) {
@@ -99,8 +98,7 @@ void visit_own(uint token, uint h, uint kv_head, bool first_share) {
     }
   float score = team_score(part);
   value_head(token, kv_head);
-  if (writer)
-    cache_head(value_at(row, kv_head), kValueDim);
+  cache_head(value_at(row, kv_head), kValueDim, writer);
   if (!first_share || local_index() >= kTeam)
     return;
   raise(max(most, score));

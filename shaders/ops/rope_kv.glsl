@@ -24,9 +24,9 @@ void main() {
       a32[input_row(token) + h * kHeadDim + i] = head[i] * warmth;
   } else if (h < kHeads + kKvHeads) {
     key_head(token, kv_head);
-    cache_head(key_at(row, kv_head), kHeadDim);
+    cache_head(key_at(row, kv_head), kHeadDim, true);
   } else {
     value_head(token, kv_head);
-    cache_head(value_at(row, kv_head), kValueDim);
+    cache_head(value_at(row, kv_head), kValueDim, true);
   }
 }

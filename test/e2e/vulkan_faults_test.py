@@ -5,6 +5,7 @@ device of Mesa, with the validation layer listening. Tokens have to be the recor
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -37,7 +38,8 @@ REFUSED = [
     ("pipeline=rope_kv", "'rope_kv' was refused"),
     ("pipeline=quantize", "'quantize' was refused"),
     ("pipeline=argmax", "GPU: "),
-    ("pipeline=rms_norm,features=none", "lacks capability"),
+    ("pipeline=rms_norm,features=none", "'rms_norm' was refused"),
+    ("pipeline= 49=1", "was refused"),  # all that one token has of its own
     ("matrix=110000", "binds at most 110000"),
     ("invocations=128", "runs at most 128"),
     ("shared=1000", "bytes of shared memory"),
@@ -68,7 +70,7 @@ def check_model(tally, args, folder, environment):
     for faults, says in REFUSED:
         check_run(tally, args, artifact, spec, faults, [], says, environment)
     check_split(tally, args, artifact, spec, environment)
-    check_kv(tally, args, artifact, environment)
+    check_units(tally, args, artifact, spec, environment)
     quiet = {k: v for k, v in environment.items() if k != "VK_INSTANCE_LAYERS"}
     check_cycles(tally, args, artifact, quiet)
     check_kept(tally, args, artifact, spec, folder, quiet)
@@ -79,6 +81,7 @@ def check_model(tally, args, folder, environment):
     # Both sides reckon in f32 here: sums in 8 bits differ enough for texts of a model of random weights to part.
     artifact = vulkan_test.compile_model(tally, args, MODEL, "exact", folder)
     if artifact:
+        check_kv(tally, args, artifact, spec, environment)
         check_serve(tally, args, artifact, environment)
     scaled = vulkan_test.expectation(args, SCALED)
     artifact = vulkan_test.compile_model(tally, args, SCALED, NUMERICS, folder)
@@ -143,13 +146,34 @@ def check_split(tally, args, artifact, spec, environment):
     vulkan_test.check_tokens(tally, "one of several is lost", spec, count, result)
 
 
-def check_kv(tally, args, artifact, environment):
-    """The fast artifact's caches on the GPU are f16."""
-    for kind, good in (("f16", True), ("f32", False), ("q8", False)):
-        command = [os.path.join(args.bin, "cortiq-run"), artifact, "--device", "0", "--tokens", "5,6", "-n", "2", "--kv", kind]
-        result = harness.run(command, env={**os.environ, **environment})
-        tally.check(f"--kv {kind}", (result.returncode != (0 if good else 2) or (not good and "--device none" not in result.stderr))
-                    and result.stderr)
+def check_kv(tally, args, artifact, spec, environment):
+    """Caches of every type give the tokens that they give on the CPU, with one token's steps and without them, and on two devices."""
+    for kind in ("f32", "f16", "q8"):
+        count, result = vulkan_test.generate(args, artifact, spec, ["--device", "none", "--kv", kind], environment)
+        wanted = {"greedy_ids": json.loads(result.stdout)["tokens"]} if result.returncode == 0 else spec
+        for devices, faults in (("0", ""), ("0", "pipeline= 38=1"), ("0,0", "")):
+            label = f"--kv {kind} --device {devices} {faults}"
+            _, result = vulkan_test.generate(args, artifact, spec, ["--device", devices, "--kv", kind], {**environment, "CORTIQ_GPU_FAULTS": faults})
+            vulkan_test.check_tokens(tally, label, wanted, count, result)
+            tally.check(f"{label}: all on the device", "in between: 0" not in result.stderr and result.stderr)
+            heard = [line for line in (result.stdout + result.stderr).splitlines() if "VUID" in line]
+            tally.check(f"{label}: validation layer", heard and heard[0])
+
+
+def dispatches(args, artifact, spec, devices, faults, environment):
+    _, result = vulkan_test.generate(args, artifact, spec, ["--device", devices], {**environment, "CORTIQ_GPU_FAULTS": faults})
+    found = re.search(r"(\d+) dispatches", result.stderr)
+    return int(found[1]) if found and "in between: 0" in result.stderr else 0
+
+
+def check_units(tally, args, artifact, spec, environment):
+    """What one token has of its own is given up piece by piece, and several devices have it too."""
+    whole, heads, norms, none = (dispatches(args, artifact, spec, "0", faults, environment)
+                                 for faults in ("", "pipeline= 38=1", "pipeline= 35=1", "pipeline= 49=1"))
+    tally.check("a refused shader of one token costs its own unit",
+                not (0 < whole < heads < none and whole < norms < none) and f"{whole}, {heads}, {norms}, {none} dispatches")
+    split = dispatches(args, artifact, spec, "0,0", "", environment)
+    tally.check("several devices have the steps of one token", split != whole and f"{split} dispatches, {whole} on one device")
 
 
 def check_cycles(tally, args, artifact, environment):
@@ -161,7 +185,12 @@ def check_cycles(tally, args, artifact, environment):
         if result.returncode:
             tally.check(f"{cycles} loads", harness.first_line(result))
             return
-        peaks.append(json.loads(result.stdout)["models"][-1]["peak_mb"])
+        models = json.loads(result.stdout)["models"]
+        taken, left = models[0]["device_memory"], [model["device_memory_left"] for model in models]
+        tally.check(f"{cycles} loads leave nothing on the device",
+                    (taken["allocations"] == 0 or taken["bytes"] == 0 or any(l["allocations"] or l["bytes"] for l in left))
+                    and f"{taken} taken, {left[-1]} left")
+        peaks.append(models[-1]["peak_mb"])
     tally.check("100 loads take the memory of 10", peaks[1] > 1.1 * peaks[0] + 8 and f"{peaks[1]} and {peaks[0]} MB")
 
 

@@ -15,6 +15,8 @@ import vulkan_test
 # Experts with 8-bit activations, short convolutions, latent attention with shared experts, the gated delta rule, experts with biases.
 FEW = [("models/qwen2_moe-q8", "fast"), ("models/lfm2-q8", "exact"), ("models/deepseek_v3-f16", "exact"), ("models/qwen3_5-q4tp", "exact"),
        ("models-gguf/gpt-oss-mxfp4", "exact")]
+# The same without optional features, exchanges in subgroups among them: dense, experts, a recurrent state.
+PLAIN = [("models/llama-q8", "fast"), ("models/qwen2_moe-q8", "fast"), ("models/qwen3_5-q4tp", "exact")]
 LEFT = re.compile(r"in between: (\d+)")
 
 
@@ -44,7 +46,7 @@ def check_case(tally, args, label, spec, case, numerics, folder, environment):
     result = subprocess.run(command, capture_output=True, text=True, timeout=1200, env={**os.environ, **environment})
     vulkan_test.check_tokens(tally, label, case, count, result)
     left = LEFT.search(result.stderr)
-    if any(label == few for few, _ in FEW):
+    if any(label == few for few, _ in FEW) or "CORTIQ_GPU_FAULTS" in environment:
         tally.check(f"{label}: all on the device", (not left or left[1] != "0") and f"--stats says: {result.stderr}")
     elif left and left[1] != "0":
         print(f"  {label}: {left[1]} stages ran on the CPU")
@@ -60,7 +62,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         # Shaders that one fixture compiled serve the next.
         environment = {"MESA_SHADER_CACHE_DIR": folder, "XDG_CACHE_HOME": folder}
-        for label, numerics in list(all_fixtures(args)) if os.environ.get("CORTIQ_TEST_ALL") else FEW:
+        plain = {**environment, "CORTIQ_GPU_FAULTS": "features=none"}
+        rows = list(all_fixtures(args)) if os.environ.get("CORTIQ_TEST_ALL") else FEW
+        for label, numerics, environment in [(*row, environment) for row in rows] + [(*row, plain) for row in PLAIN]:
             with open(os.path.join(args.fixtures, label + ".expect.json")) as f:
                 spec = json.load(f)
             for case in spec.get("cases") or [spec]:

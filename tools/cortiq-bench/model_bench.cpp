@@ -78,6 +78,7 @@ struct Run {
   unsigned threads = 0;
   std::string kv, report;
   Timing prefill, decode;
+  runtime::DeviceMemory device_memory; ///< while it ran
   std::vector<PhaseProfile> phases;
   Ceilings ceilings;
 };
@@ -95,8 +96,8 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   if (!options.kv.empty())
     how.kv = runtime::parse_kv_type(options.kv);
   if (!options.device.empty()) {
-    CORTIQ_ASSIGN_OR_RETURN(how.gpu,
-                            runtime::load_gpu_model(model->artifact(), {runtime::cli::parse_devices(options.device)}));
+    CORTIQ_ASSIGN_OR_RETURN(
+        how.gpu, runtime::load_gpu_model(model->artifact(), {runtime::cli::parse_devices(options.device), how.kv}));
   }
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())
@@ -145,6 +146,7 @@ StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo
   CORTIQ_ASSIGN_OR_RETURN(run.prefill, phase("prefill", options.prefill, reset, prefill));
   CORTIQ_ASSIGN_OR_RETURN(run.decode, phase("decode", options.decode, after_prompt, decode));
   run.report = session.report();
+  run.device_memory = runtime::device_memory();
   return run;
 }
 
@@ -160,6 +162,10 @@ StatusOr<double> bytes_a_token(const ModelBenchOptions& options, const std::shar
   return session->profile().bytes;
 }
 
+Json memory_json(const runtime::DeviceMemory& memory) {
+  return {{"allocations", memory.allocations}, {"bytes", memory.bytes}};
+}
+
 Json run_json(const ModelBenchOptions& options, const runtime::ModelInfo& info, double token_bytes, const Run& run) {
   const double bytes = token_bytes * static_cast<double>(options.decode);
   Json out = {{"kv", run.kv},
@@ -169,6 +175,8 @@ Json run_json(const ModelBenchOptions& options, const runtime::ModelInfo& info, 
               {"weight_bytes", info.weight_bytes},
               {"token_bytes", token_bytes},
               {"decode_gbps", run.decode.wall > 0 ? bytes * 1e-9 / run.decode.wall : 0}};
+  if (!options.device.empty())
+    out["device_memory"] = memory_json(run.device_memory);
   if (!options.no_machine)
     out["read_gbps"] = run.ceilings.memory.best;
   if (!options.profile)
@@ -290,6 +298,8 @@ Status bench_models(const ModelBenchOptions& options) {
   Json models = Json::array();
   for (const std::string& file : options.files) {
     CORTIQ_ASSIGN_OR_RETURN(Json model, bench_model(options, file, models.empty(), ceilings));
+    if (!options.device.empty()) // the model is unloaded by now
+      model["device_memory_left"] = memory_json(runtime::device_memory());
     models.push_back(std::move(model));
   }
   if (options.json) {

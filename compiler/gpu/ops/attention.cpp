@@ -40,7 +40,7 @@ Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& 
                  {kSpecRing, builder.ring(attention.layer)},
                  {kSpecSoftcap, bitsOf(attention.softcap)},
                  {kSpecSinks, attention.sinks != kAbsent},
-                 {kSpecCacheHalf, builder.cacheHalf()}};
+                 builder.cacheKind()};
   d.row.groups = attention.heads;
   d.row.layer = attention.layer;
   d.row.push.resize(kPushWords);

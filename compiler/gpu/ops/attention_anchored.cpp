@@ -35,7 +35,7 @@ Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builde
                                                                 {kSpecRing, builder.ring(attention.layer)},
                                                                 {kSpecSoftcap, bitsOf(attention.softcap)},
                                                                 {kSpecSinks, attention.sinks != kAbsent},
-                                                                {kSpecCacheHalf, builder.cacheHalf()},
+                                                                builder.cacheKind(),
                                                                 {kSpecQuantOut, builder.eightBits(result)},
                                                                 {kSpecAnchors, attention.sink_count},
                                                                 {kSpecWindows, !attention.group_windows.empty()}}));

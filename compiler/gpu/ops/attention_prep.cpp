@@ -31,7 +31,7 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
                                                      {kSpecNormFlags, made.flags},
                                                      {kSpecEps, bitsOf(prep.norm_eps)},
                                                      {kSpecRing, builder.ring(prep.layer)},
-                                                     {kSpecCacheHalf, builder.cacheHalf()},
+                                                     builder.cacheKind(),
                                                      {kSpecTemperatureLength, bitsOf(prep.temperature_length)},
                                                      {kSpecTemperatureScale, bitsOf(prep.temperature_scale)},
                                                      {kSpecStill, prep.q_still != kAbsent}}));

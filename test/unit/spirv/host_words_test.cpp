@@ -127,7 +127,7 @@ TEST_F(HostWords, OverflowOfTheCache) {
            {kSpecHeadDim, kDim},
            {kSpecValueDim, kDim},
            {kSpecPairs, 0},
-           {kSpecCacheHalf, half}},
+           {kSpecCache, half}},
           d);
       const bool fits = key == 1.0f || (half == 0 && std::isfinite(key));
       EXPECT_EQ(d.buffers[kResults][kResultOverflow], fits ? 0u : 6u) << key << " in " << (half ? "f16" : "f32");

@@ -214,8 +214,25 @@ struct HeadShape {
   float cap;
   bool sinks, half;
   uint32_t local, shares = 1;
-  bool step = false; ///< token by token, with one dispatch for all of attention
+  bool step = false;  ///< token by token, with one dispatch for all of attention
+  bool bytes = false; ///< the cache is in 8 bits
 };
+
+/// Values as a cache in 8 bits gives them back.
+template <class T>
+void round_to_bytes(T* x, uint32_t count) {
+  for (uint32_t first = 0; first < count; first += kCacheGroup) {
+    const uint32_t end = std::min(count, first + kCacheGroup);
+    float peak = 0;
+    for (uint32_t i = first; i < end; ++i)
+      peak = std::max(peak, std::abs(static_cast<float>(x[i])));
+    for (uint32_t i = first; i < end && peak > 0; ++i)
+      x[i] = std::nearbyint(static_cast<float>(x[i]) * (127.0f / peak)) * (peak / 127.0f);
+  }
+}
+uint32_t byte_words(uint32_t values) {
+  return (values + 31) / 32 + (values + 3) / 4;
+}
 
 /// rope_kv writes positions 0.. token by token, attention reads them.
 class Attention : public ShaderTest {
@@ -225,9 +242,11 @@ protected:
     const uint32_t q_stride = s.heads * s.dim, k_stride = s.kv_heads * s.dim, v_stride = s.kv_heads * s.v_dim;
     const uint32_t row = k_stride + v_stride, pairs = s.dim / 4, positions = kSteps * kBatch;
     const std::vector<float> q = random_floats(positions * q_stride, 1), k = random_floats(positions * k_stride, 2),
-                             v = random_floats(positions * v_stride, 3), sinks = random_floats(s.heads, 4),
-                             q_norm = random_floats(s.dim, 5);
-    Words cache((s.ring ? s.ring : positions) * row / (s.half ? 2 : 1));
+                             sinks = random_floats(s.heads, 4), q_norm = random_floats(s.dim, 5);
+    std::vector<float> v = random_floats(positions * v_stride, 3);
+    const uint32_t row_words =
+        s.bytes ? s.kv_heads * (byte_words(s.dim) + byte_words(s.v_dim)) : row / (s.half ? 2 : 1);
+    Words cache((s.ring ? s.ring : positions) * row_words);
     std::vector<float> got;
     const uint32_t out_stride = lane_floats(s.heads * s.v_dim);
     for (uint32_t step = 0; step < kSteps; ++step) {
@@ -254,9 +273,15 @@ protected:
       d.push = {0,          0,        out_at,   0,        k_at,       q_stride,
                 out_stride, k_stride, v_at,     v_stride, 4 + kBatch, 4 + kBatch + kBatch * pairs,
                 0,          s.dim,    shares_at};
-      std::vector<std::pair<uint32_t, uint32_t>> shape = {
-          {kSpecLocal, s.local},    {kSpecHeads, s.heads}, {kSpecKvHeads, s.kv_heads}, {kSpecHeadDim, s.dim},
-          {kSpecValueDim, s.v_dim}, {kSpecRing, s.ring},   {kSpecCacheHalf, s.half}};
+      std::vector<std::pair<uint32_t, uint32_t>> shape = {{kSpecLocal, s.local},
+                                                          {kSpecHeads, s.heads},
+                                                          {kSpecKvHeads, s.kv_heads},
+                                                          {kSpecHeadDim, s.dim},
+                                                          {kSpecValueDim, s.v_dim},
+                                                          {kSpecRing, s.ring},
+                                                          {kSpecCache, s.bytes  ? kCacheQ8
+                                                                       : s.half ? kCacheF16
+                                                                                : kCacheF32}};
       auto prep = shape, attend = shape;
       prep.insert(prep.end(), {{kSpecPairs, pairs}, {kSpecNormFlags, 1}});
       attend.insert(attend.end(), {{kSpecScale, bits(0.3f)},
@@ -295,6 +320,12 @@ protected:
     for (uint32_t p = 0; p < positions; ++p)
       for (uint32_t h = 0; h < s.kv_heads; ++h)
         keys.push_back(turned(&k[p * k_stride + h * s.dim], s.dim, none, p));
+    if (s.bytes) {
+      for (std::vector<double>& key : keys)
+        round_to_bytes(key.data(), s.dim);
+      for (uint32_t i = 0; i < positions * s.kv_heads; ++i)
+        round_to_bytes(&v[i * s.v_dim], s.v_dim);
+    }
     std::vector<double> want;
     for (uint32_t p = 0; p < positions; ++p)
       for (uint32_t h = 0; h < s.heads; ++h) {
@@ -314,7 +345,7 @@ protected:
         for (const double sum : sums)
           want.push_back(sum / total);
       }
-    expect_near(got, want, s.half ? 5e-3 : 5e-6);
+    expect_near(got, want, s.half || s.bytes ? 5e-3 : 5e-6);
   }
 
 private:
@@ -371,6 +402,47 @@ TEST_F(Attention, WideValuesInHalves) {
          .sinks = false,
          .half = true,
          .local = 32});
+}
+
+TEST_F(Attention, Bytes) {
+  check({.heads = 3,
+         .kv_heads = 1,
+         .dim = 48,
+         .v_dim = 80,
+         .window = 0,
+         .ring = 0,
+         .cap = 0,
+         .sinks = false,
+         .half = false,
+         .local = 32,
+         .bytes = true});
+}
+TEST_F(Attention, BytesOfASlidingWindow) {
+  check({.heads = 2,
+         .kv_heads = 2,
+         .dim = 24,
+         .v_dim = 10,
+         .window = 17,
+         .ring = 64,
+         .cap = 1.5f,
+         .sinks = true,
+         .half = false,
+         .local = 16,
+         .bytes = true});
+}
+TEST_F(Attention, StepsWithBytes) {
+  check({.heads = 4,
+         .kv_heads = 2,
+         .dim = 48,
+         .v_dim = 24,
+         .window = 0,
+         .ring = 0,
+         .cap = 0,
+         .sinks = false,
+         .half = false,
+         .local = 64,
+         .step = true,
+         .bytes = true});
 }
 
 TEST_F(Attention, Shares) {

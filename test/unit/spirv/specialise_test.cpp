@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <spirv-tools/libspirv.hpp>
 
+#include "formats/artifact/shader_abi.h"
 #include "shaders/template_table.h"
 
 namespace cortiq::codegen {
@@ -37,6 +38,38 @@ TEST(Specialise, GivesTheSameWordsForTheSameConstants) {
   const std::vector<SpecValue> some = {{0, 64}, {1, 100}, {2, 2048}, {4, 4}}, others = {{0, 64}, {1, 100}, {2, 4096}};
   EXPECT_EQ(*specialise_shader("matmul_q4_k", some), *specialise_shader("matmul_q4_k", some));
   EXPECT_NE(*specialise_shader("matmul_q4_k", some), *specialise_shader("matmul_q4_k", others));
+}
+
+TEST(Specialise, LeavesOpenWhatIsToStayOpen) {
+  const auto spec_ids = [](std::span<const uint32_t> words) {
+    std::vector<uint32_t> out;
+    for (size_t at = 5; at < words.size() && words[at] >> 16 != 0; at += words[at] >> 16)
+      if ((words[at] & 0xffff) == 71 && words[at + 2] == 1) // OpDecorate with SpecId
+        out.push_back(words[at + 3]);
+    return out;
+  };
+  const auto closed = *specialise_shader("rope_kv", std::vector<SpecValue>{{formats::kSpecCache, 1}});
+  const auto open = *specialise_shader("rope_kv", std::vector<SpecValue>{{formats::kSpecCache, 1, true}});
+  EXPECT_TRUE(spec_ids(closed).empty());
+  EXPECT_EQ(spec_ids(open), std::vector<uint32_t>{formats::kSpecCache});
+  EXPECT_TRUE(valid(open));
+}
+
+TEST(Specialise, AsksForExchangesInSubgroupsOnlyWhereThereAreSome) {
+  const auto asks = [](std::span<const uint32_t> words) {
+    for (size_t at = 5; at < words.size() && words[at] >> 16 != 0; at += words[at] >> 16)
+      if ((words[at] & 0xffff) == 17 && words[at + 1] == 65) // OpCapability GroupNonUniformShuffle
+        return true;
+    return false;
+  };
+  for (const bool plain : {false, true})
+    for (const auto& [name, exchanges] : {std::pair("matmul_q4_k", true), std::pair("rms_norm", true),
+                                          std::pair("attention_anchored", true), std::pair("add", false)}) {
+      const auto words = *specialise_shader(name, std::vector<SpecValue>{{formats::kSpecSubgroups, plain ? 0u : 1u}});
+      EXPECT_EQ(asks(words), exchanges && !plain) << name;
+      EXPECT_EQ(exchanges_in_subgroups(words), exchanges && !plain) << name;
+      EXPECT_TRUE(valid(words)) << name;
+    }
 }
 
 TEST(Specialise, RefusesWhatItDoesNotKnow) {
