@@ -48,7 +48,7 @@ public:
 
   /// Decoders that have levels cheapest in another order than the weights' own: which code of a group of 32 stands
   /// where then; empty for those that have not. A core that arranges its codes so says so, and takes steps in that
-  /// order.
+  /// order. The codes lie in the kernel's scratch: such a decoder keeps nothing of its own there.
   virtual std::vector<uint8_t> turned_order() const { return {}; }
   void take_turned() { turned_ = true; }
 

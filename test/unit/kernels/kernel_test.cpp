@@ -94,7 +94,7 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
           {.codec = GetParam()->id, .layout = layout, .k = k, .tokens = 8, .arm = arm, .isa = kX86Targets[0].name}, 2};
       KernelData data = make_kernel_data(problem, Data::kOrdinary, k);
       std::vector<float> first;
-      // Kernels of few tokens hold no tiles: those of the target that has them run here too.
+      // Kernels for one token hold no tiles: those of the target that has them run here too.
       std::vector<X86Target> targets(std::begin(kX86Targets), std::end(kX86Targets));
       targets.push_back(targets.back());
       targets.back().unit.tiles = true;
@@ -102,6 +102,8 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
         if (!testing::missing_for(target.name).empty())
           continue; // the test above says so
         for (uint32_t tokens : {8u, 4u, 2u, 1u}) {
+          if (target.unit.tiles && tokens > 1)
+            continue;
           KernelProblem tile = problem;
           tile.spec.tokens = tokens;
           tile.spec.isa = target.name;
