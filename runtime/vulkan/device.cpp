@@ -238,8 +238,10 @@ Status Device::create(VkPhysicalDevice physical) {
     have.features = {};
     dots.shaderIntegerDotProduct = VK_FALSE;
   }
-  offers_ = (dots.shaderIntegerDotProduct ? formats::kNeedsIntegerDot : 0) |
-            (has_capability(kShuffles) ? formats::kNeedsSubgroups : 0);
+  if (dots.shaderIntegerDotProduct)
+    offers_ |= formats::kNeedsIntegerDot;
+  if (has_capability(kShuffles))
+    offers_ |= formats::kNeedsSubgroups;
   VkPhysicalDeviceVulkan12Features use12{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                          .pNext = dots.shaderIntegerDotProduct ? &dots : nullptr,
                                          .storageBuffer8BitAccess = have12.storageBuffer8BitAccess,
