@@ -107,7 +107,7 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   }
   CORTIQ_ASSIGN_OR_RETURN(const KernelPlacement placement, placeKernels(contents.kernels, contents.machine));
   std::vector<uint32_t> copies;
-  GpuWeights gpuWeights{contents.manifest, copies};
+  GpuWeights gpuWeights{contents.manifest, copies, facts.gpuExperts};
   for (const TargetProgram& program : programs)
     CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr, contents));
   if (programs.size() == 1)

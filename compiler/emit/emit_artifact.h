@@ -10,6 +10,7 @@
 #include "compiler/emit/kernel_emitter.h"
 #include "compiler/emit/provenance.h"
 #include "compiler/emit/weight_filler.h"
+#include "compiler/gpu/GpuExperts.h"
 #include "formats/status.h"
 
 namespace cortiq::compiler {
@@ -19,7 +20,8 @@ struct ArtifactFacts {
   uint64_t maxContext = 0; ///< positions; 0 = what the model was trained for
   uint64_t maxBatch = 0;   ///< tokens of a prefill chunk
   bool embedWeights = true;
-  bool gpu = false;                ///< add the program's form for a GPU
+  bool gpu = false; ///< add the program's form for a GPU
+  GpuExperts gpuExperts = GpuExperts::kAll;
   std::vector<uint8_t> tokenizer;  ///< the tokenizer section
   uint32_t tokenCount = 0;         ///< ids that have a text
   std::string textAbsent;          ///< why `tokenizer` is empty, for whoever asks the artifact for text

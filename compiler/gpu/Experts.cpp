@@ -1,7 +1,9 @@
 #include "compiler/gpu/Experts.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "compiler/gpu/Bank.h"
 #include "compiler/gpu/Product.h"
 #include "formats/layout/layout.h"
 
@@ -87,22 +89,6 @@ void addChoice(const artifact::MoeRouteOpT& route, GpuBuilder& builder, Constant
   constants.push_back({kSpecRouteScale, bitsOf(static_cast<float>(route.scale))});
   constants.push_back({kSpecGroups, route.groups});
   constants.push_back({kSpecGroupsUsed, route.groups_used});
-}
-
-Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder) {
-  const artifact::MoeRouteOpT& route = *group.route;
-  Constants constants{{kSpecLocal, group.experts > 64 ? 256u : 64u}, {kSpecExperts, group.chosen}};
-  addChoice(route, builder, constants);
-  artifact::GpuDispatchT d;
-  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_route", std::move(constants)));
-  d.groups = 1;
-  d.push.resize(kPushWords);
-  builder.putSlot(d.push, kRowInput, route.logits);
-  builder.putSlot(d.push, kRowOut, route.ids);
-  d.push[kPushVector] = builder.vector(route.bias);
-  d.push[kPushVector2] = builder.vector(route.scales);
-  builder.dispatch(std::move(d));
-  return {};
 }
 
 /// Whether tiles of integer products serve both roles of many tokens.
@@ -224,24 +210,8 @@ uint32_t sharedKind(const artifact::MoeCombineOpT& combine) {
 }
 
 Status lowerCombine(const ExpertGroup& group, GpuBuilder& builder) {
-  constexpr uint32_t kLocal = 128;
-  const artifact::MoeCombineOpT& combine = *group.combine;
-  const uint64_t elements = builder.elements(combine.out);
   artifact::GpuDispatchT d;
-  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_combine", {{kSpecLocal, kLocal},
-                                                                    {kSpecRows, uint32_t(elements)},
-                                                                    {kSpecExperts, group.chosen},
-                                                                    {kSpecResidual, combine.residual != kAbsent},
-                                                                    {kSpecShared, sharedKind(combine)}}));
-  d.groups = ceilDiv(elements, kLocal);
-  d.push.resize(kPushWords);
-  builder.putSlot(d.push, kRowAux, combine.residual);
-  builder.putSlot(d.push, kRowOut, combine.out);
-  builder.putSlot(d.push, kRowThird, combine.shared);
-  builder.putSlot(d.push, kRowGate, combine.shared_gate);
-  putRow(d.push, kRowInput,
-         {builder.place(combine.pairs).start, static_cast<uint32_t>(builder.elements(combine.pairs))});
-  d.push[kPushRoutes] = builder.place(group.route->ids).start;
+  CORTIQ_RETURN_IF_ERROR(combineDispatch(group, {{kSpecExperts, group.chosen}}, builder, d));
   builder.dispatch(std::move(d));
   return {};
 }
@@ -283,6 +253,43 @@ void addSlot(std::vector<uint32_t>& list, uint32_t slot) {
 
 } // namespace
 
+Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder) {
+  const artifact::MoeRouteOpT& route = *group.route;
+  Constants constants{{kSpecLocal, group.experts > 64 ? 256u : 64u}, {kSpecExperts, group.chosen}};
+  addChoice(route, builder, constants);
+  artifact::GpuDispatchT d;
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_route", std::move(constants)));
+  d.groups = 1;
+  d.push.resize(kPushWords);
+  builder.putSlot(d.push, kRowInput, route.logits);
+  builder.putSlot(d.push, kRowOut, route.ids);
+  d.push[kPushVector] = builder.vector(route.bias);
+  d.push[kPushVector2] = builder.vector(route.scales);
+  builder.dispatch(std::move(d));
+  return {};
+}
+
+Status combineDispatch(const ExpertGroup& group, Constants constants, GpuBuilder& builder, artifact::GpuDispatchT& d) {
+  constexpr uint32_t kLocal = 128;
+  const artifact::MoeCombineOpT& combine = *group.combine;
+  const uint64_t elements = builder.elements(combine.out);
+  constants.push_back({kSpecLocal, kLocal});
+  constants.push_back({kSpecRows, static_cast<uint32_t>(elements)});
+  constants.push_back({kSpecResidual, combine.residual != kAbsent});
+  constants.push_back({kSpecShared, sharedKind(combine)});
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_combine", std::move(constants)));
+  d.groups = ceilDiv(elements, kLocal);
+  d.push.resize(kPushWords);
+  builder.putSlot(d.push, kRowAux, combine.residual);
+  builder.putSlot(d.push, kRowOut, combine.out);
+  builder.putSlot(d.push, kRowThird, combine.shared);
+  builder.putSlot(d.push, kRowGate, combine.shared_gate);
+  putRow(d.push, kRowInput,
+         {builder.place(combine.pairs).start, static_cast<uint32_t>(builder.elements(combine.pairs))});
+  d.push[kPushRoutes] = builder.place(group.route->ids).start;
+  return {};
+}
+
 ExpertGroups::ExpertGroups(const artifact::ProgramT& program, const GpuBuilder& builder) {
   for (uint32_t s = 0; s < program.stages.size(); ++s)
     for (const auto& call : program.stages[s]->calls)
@@ -303,6 +310,7 @@ ExpertGroups::ExpertGroups(const artifact::ProgramT& program, const GpuBuilder& 
     if (group.gate)
       group.inner = builder.weight(group.gate->parts[0]->weight).rows;
     group.reason = refusal(group, builder);
+    group.bank = builder.experts() != GpuExperts::kAll;
   }
 }
 
@@ -351,11 +359,11 @@ void ExpertGroups::add(const artifact::OpUnion& op, uint32_t stage) {
   }
 }
 
-std::string ExpertGroups::refusal(const ExpertGroup& group, const GpuBuilder& builder) const {
-  if (!group.reason.empty())
-    return group.reason;
-  if (!group.route || !group.gate || !group.up || !group.down || !group.glu || !group.combine || group.x == kAbsent)
-    return "its experts are not one product each of gate, up and down";
+std::string ExpertGroups::refuseExperts(const ExpertGroup& group, const GpuBuilder& builder) const {
+  if (builder.experts() != GpuExperts::kAll) {
+    const auto first = std::ranges::find_if(groups_, [](const ExpertGroup& g) { return g.bank && g.reason.empty(); });
+    return refuseBank(group, first == groups_.end() ? nullptr : &*first, builder);
+  }
   for (const artifact::MoeMatmulOpT* role : {group.gate, group.up, group.down})
     if (std::string reason = refuseRole(*role, builder); !reason.empty())
       return reason;
@@ -364,12 +372,22 @@ std::string ExpertGroups::refusal(const ExpertGroup& group, const GpuBuilder& bu
   if (gate.codec != up.codec || gate.rows != up.rows || gate.cols != up.cols ||
       (group.gate->parts[0]->bias == kAbsent) != (group.up->parts[0]->bias == kAbsent))
     return "its experts' gate and up differ in shape or codec";
+  return {};
+}
+
+std::string ExpertGroups::refusal(const ExpertGroup& group, const GpuBuilder& builder) const {
+  if (!group.reason.empty())
+    return group.reason;
+  if (!group.route || !group.gate || !group.up || !group.down || !group.glu || !group.combine || group.x == kAbsent)
+    return "its experts are not one product each of gate, up and down";
+  if (std::string reason = refuseExperts(group, builder); !reason.empty())
+    return reason;
   if (group.combine->weights != group.route->weights || group.combine->pairs != group.down->parts[0]->out ||
       (group.glu->out == kAbsent) == (group.glu->act_out == kAbsent))
     return "its experts are not one product each of gate, up and down";
   if (group.experts > kMostExperts || uint64_t{group.chosen} * builder.maxBatch() > kMostWorkgroups)
     return "it has more experts than a workgroup can choose from";
-  if (builder.elements(group.x) != gate.cols)
+  if (builder.elements(group.x) != builder.weight(group.gate->parts[0]->weight).cols)
     return "its experts read a part of a row";
   if (std::string reason = refuseVector(group.route->bias, builder); !reason.empty())
     return reason;
@@ -378,6 +396,8 @@ std::string ExpertGroups::refusal(const ExpertGroup& group, const GpuBuilder& bu
 
 std::optional<GpuCall> ExpertGroups::call(const artifact::OpUnion& op, uint32_t number, bool single) const {
   const ExpertGroup& group = groups_[number];
+  if (group.bank)
+    return bankCall(group, op);
   const uint32_t ids = group.route->ids, plan = group.plan->plan;
   const auto addedBy = [](const artifact::MoeCombineOpT& combine, std::vector<uint32_t>& reads) {
     addSlot(reads, combine.residual);
@@ -441,11 +461,15 @@ std::optional<GpuCall> ExpertGroups::call(const artifact::OpUnion& op, uint32_t 
   return std::nullopt;
 }
 
-std::vector<std::pair<uint32_t, uint64_t>> ExpertGroups::strides(uint32_t maxBatch) const {
+std::vector<std::pair<uint32_t, uint64_t>> ExpertGroups::strides(uint32_t maxBatch, const GpuBuilder& builder) const {
   std::vector<std::pair<uint32_t, uint64_t>> out;
   for (const ExpertGroup& group : groups_) {
     if (!group.reason.empty())
       continue;
+    if (group.bank) {
+      std::ranges::copy(bankStrides(group, builder), std::back_inserter(out));
+      continue;
+    }
     out.emplace_back(group.route->ids, 2 * uint64_t{group.chosen});
     const uint64_t pairs = uint64_t{maxBatch} * group.chosen;
     const uint64_t words = 4 + 4 * (ceilDiv(pairs, kManyTokens) + group.experts) + pairs;

@@ -25,7 +25,17 @@ struct ExpertGroup {
   uint32_t first = kAbsent, last = 0; ///< stages
   std::string reason;                 ///< why the GPU cannot have it
   bool routeInProducts = false;       ///< of a single token: the first products make the choice
+  bool bank = false;                  ///< its experts lie in the expert bank
+  uint32_t bankLayer = 0;             ///< number among those of the bank
+  uint64_t remap = 0;                 ///< where its table of slots stands among the vectors
 };
+
+/// The choice of experts as a dispatch of its own.
+Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder);
+
+/// `d` adds up rows of pairs and all that the combination adds; `constants` say which rows these are.
+Status combineDispatch(const ExpertGroup& group, std::vector<codegen::SpecValue> constants, GpuBuilder& builder,
+                       artifact::GpuDispatchT& d);
 
 class ExpertGroups {
 public:
@@ -38,13 +48,15 @@ public:
   /// What `op` of group `number` is on the GPU, if it does not vanish in others, for a single token or for many.
   std::optional<GpuCall> call(const artifact::OpUnion& op, uint32_t number, bool single) const;
   /// Floats a token of slots whose size on the GPU is another than the program's.
-  std::vector<std::pair<uint32_t, uint64_t>> strides(uint32_t maxBatch) const;
+  std::vector<std::pair<uint32_t, uint64_t>> strides(uint32_t maxBatch, const GpuBuilder& builder) const;
   /// Whether products of `slot` decide where a token goes, which 8 bits would change.
   bool decides(uint32_t slot) const;
 
 private:
   void add(const artifact::OpUnion& op, uint32_t stage);
   std::string refusal(const ExpertGroup& group, const GpuBuilder& builder) const;
+  /// Of what they are made.
+  std::string refuseExperts(const ExpertGroup& group, const GpuBuilder& builder) const;
 
   std::vector<ExpertGroup> groups_;
   llvm::DenseMap<uint32_t, uint32_t> byPlan_;

@@ -118,17 +118,26 @@ uint32_t GpuBuilder::vector(uint32_t weight) {
   return at->second;
 }
 
-StatusOr<uint32_t> GpuBuilder::matrix(uint32_t weight) {
-  auto [at, inserted] = weights_.matrices.try_emplace(weight, static_cast<uint32_t>(manifest_.weights.size()));
+uint64_t GpuBuilder::reserveVector(uint64_t floats) {
+  const uint64_t start = out_.vector_floats;
+  out_.vector_floats += ceilDiv(floats, 4) * 4;
+  return start;
+}
+
+StatusOr<uint32_t> GpuBuilder::matrix(uint32_t weight, LayoutId layout) {
+  if (manifest_.weights[weight]->layout == static_cast<uint8_t>(layout))
+    return weight;
+  auto [at, inserted] = weights_.matrices.try_emplace(GpuWeights::Key(weight, static_cast<uint32_t>(layout)),
+                                                      static_cast<uint32_t>(manifest_.weights.size()));
   if (inserted) {
     const artifact::WeightT& source = *manifest_.weights[weight];
     auto row = std::make_unique<artifact::WeightT>();
-    row->name = source.name + " (planes)";
+    row->name = source.name + (layout == LayoutId::kPlanes ? " (planes)" : " (as in the model)");
     row->codec = source.codec;
-    row->layout = static_cast<uint8_t>(LayoutId::kPlanes);
+    row->layout = static_cast<uint8_t>(layout);
     row->rows = source.rows;
     row->cols = source.cols;
-    CORTIQ_ASSIGN_OR_RETURN(row->bytes, packed_bytes(*codecOf(source), LayoutId::kPlanes, source.rows, source.cols));
+    CORTIQ_ASSIGN_OR_RETURN(row->bytes, packed_bytes(*codecOf(source), layout, source.rows, source.cols));
     manifest_.weights.push_back(std::move(row));
     weights_.copies.push_back(weight);
   }

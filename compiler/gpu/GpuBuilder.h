@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "codegen/spirv/specialise.h"
+#include "compiler/gpu/GpuExperts.h"
 #include "formats/artifact/artifact_generated.h"
 #include "formats/artifact/shader_abi.h"
 #include "formats/codec/codec.h"
+#include "formats/layout/layout.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -47,7 +49,9 @@ void putRow(std::vector<uint32_t>& push, RowWords words, const GpuPlace& place);
 struct GpuWeights {
   artifact::ManifestT& manifest;
   std::vector<uint32_t>& copies; ///< of which weight each is one that stands behind the program's own
-  llvm::DenseMap<uint32_t, uint32_t> matrices = llvm::DenseMap<uint32_t, uint32_t>();
+  GpuExperts experts = GpuExperts::kAll;
+  using Key = std::pair<uint32_t, uint32_t>; ///< weight and layout
+  llvm::DenseMap<Key, uint32_t> matrices = llvm::DenseMap<Key, uint32_t>();
 };
 
 /// Makes the dispatches of one program. Lowering functions are given only calls that their refusal takes.
@@ -62,6 +66,7 @@ public:
   GpuPlace place(uint32_t slot, uint64_t column = 0) const;
   /// Says in `push` that the row is at the slot's place, if there is a slot.
   void putSlot(std::vector<uint32_t>& push, RowWords words, uint32_t slot, uint64_t column = 0) const;
+  GpuExperts experts() const { return weights_.experts; }
   /// Positions that the cache of `layer` keeps; 0 = all.
   uint32_t ring(uint32_t layer) const;
   /// Whether what is lowered is for batches of one token.
@@ -83,8 +88,10 @@ public:
   StatusOr<uint32_t> module(std::string_view name, std::vector<codegen::SpecValue> constants);
   /// The start of an f32 vector among those of kBindVectors.
   uint32_t vector(uint32_t weight);
-  /// The matrix in layout kPlanes, made when it is asked for first.
-  StatusOr<uint32_t> matrix(uint32_t weight);
+  /// Room for `floats` among the vectors, which is filled at load; its start.
+  uint64_t reserveVector(uint64_t floats);
+  /// The matrix in a layout that the GPU reads, made when it is asked for first.
+  StatusOr<uint32_t> matrix(uint32_t weight, formats::LayoutId layout = formats::LayoutId::kPlanes);
   /// Matrices of equal shape and codec in layout kPlanes, side by side: the first, and how far they are apart in units
   /// of 16 bytes.
   struct Stack {

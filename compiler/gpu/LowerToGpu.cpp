@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compiler/emit/rows/rows.h"
+#include "compiler/gpu/Bank.h"
 #include "compiler/gpu/Experts.h"
 #include "compiler/gpu/Fusion.h"
 #include "compiler/gpu/Units.h"
@@ -59,6 +60,7 @@ public:
     if (eightBits_ && !chooseEightBits())
       return std::unique_ptr<artifact::GpuProgramT>();
     CORTIQ_RETURN_IF_ERROR(placeSlots());
+    CORTIQ_RETURN_IF_ERROR(addBank(experts_.groups(), builder_, *gpu_));
     builder_.setSquaresStart(gpu_->arena_floats);
     gpu_->arena_floats += 2 * GpuBuilder::kSquaresFloats;
     builder_.setScratchStart(gpu_->arena_floats);
@@ -314,7 +316,7 @@ private:
       uint64_t start, size;
     };
     llvm::DenseMap<uint32_t, uint64_t> strides;
-    for (const auto& [slot, stride] : experts_.strides(gpu_->max_batch))
+    for (const auto& [slot, stride] : experts_.strides(gpu_->max_batch, builder_))
       strides[slot] = stride;
     std::vector<uint32_t> order;
     for (uint32_t slot = 0; slot < uses_.size(); ++slot) {

@@ -29,13 +29,13 @@ enum ShaderBinding : uint32_t {
   kBindStep = 4,
   kBindResult = 5, ///< read by the host: word 0 counts steps, from word kResultIds on the ids that argmax chose
   kShaderBindings = 6,
-  // Arrays of kBankSegments, of the bank's pipelines only:
-  kBindBankGate = 6,
-  kBindBankUp = 7,
-  kBindBankDown = 8,
+  kBindBank = 6, ///< an array of segments, of the bank's pipelines only
 };
 
-inline constexpr uint32_t kBankSegments = 8;
+/// Segments of an expert bank: as many as most devices bind, and twice that.
+inline constexpr uint32_t kBankSegments = 8, kBankMostSegments = 16;
+/// A place in a bank's remap table of an expert that is not resident.
+inline constexpr uint32_t kNoBankSlot = 0xFFFFFFFF;
 
 inline constexpr uint32_t kPushWords = 16;
 /// What a step's number is copied to, last of all.
@@ -63,8 +63,9 @@ enum PushWord : uint32_t {
   kPushThirdStride = 9,
   kPushCosines = 10, ///< of token 0, in words of the step buffer
   kPushSines = 11,
-  kPushVector2 = 12, ///< second vector: bias of a norm, k norm
-  kPushLayer = 0,    ///< of operations on a cache: the layer's number, plus one; set at load
+  kPushVector2 = 12,     ///< second vector: bias of a norm, k norm
+  kPushLayer = 0,        ///< of operations on a cache: the layer's number, plus one; set at load
+  kPushSegmentSlots = 0, ///< of the bank's products: slots a segment; set at load
   // Of attention only:
   kPushSinks = 13,  ///< with kSpecPrep: the sinks, kPushVector being the norm of q
   kPushShares = 14, ///< with kSpecShares: kSpecValueDim + 2 floats a share, head by head of each token
@@ -141,7 +142,8 @@ enum SpecId : uint32_t {
   kSpecPrep = 38,     ///< attention: 1 = a single token, on whose heads it does the work of rope_kv too
   kSpecShares = 39,   ///< attention: parts of the positions, y of the grid; attention_combine joins more than one
   kSpecExperts = 40,  ///< experts chosen a token; matrix: the rows' tokens each have that many matrices
-  kSpecSum = 41,      ///< matrix of experts: 1 = inputs are pairs' rows, and a token's products are summed
+  kSpecSum = 41, ///< matrix of experts: 1 = inputs are pairs' rows, and a token's products are summed; moe_combine:
+                 ///< 1 = of two rows a token as many as kPushVector says are added as they are
   kSpecExpertUnits = 42, ///< from one expert's matrix to the next, in 16 bytes
   kSpecScoring = 43,     ///< moe_route: artifact::Scoring
   kSpecNormalize = 44,   ///< moe_route
@@ -170,8 +172,7 @@ enum SpecId : uint32_t {
   kSpecStill = 95,     ///< rope_kv: 1 = queries are kept as they were too
   kSpecSubgroups = 80, ///< all: 0 = for devices whose subgroups exchange nothing
   // Of the expert bank (shaders/bank/segments.glsl):
-  kSpecBankSegmentSlots = 60, ///< slots a segment
-  kSpecBankSlotWords = 61,    ///< words a slot of gate and up
+  kSpecBankSlotWords = 61, ///< words of a slot's gate, and of its up
   kSpecBankDownSlotWords = 62,
   kSpecBankInner = 63,       ///< rows of gate and up
   kSpecBankHidden = 64,      ///< rows of down

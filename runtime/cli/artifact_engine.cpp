@@ -45,7 +45,8 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   SessionOptions how;
   how.kv = parse_kv_type(options.kv);
   CORTIQ_ASSIGN_OR_RETURN(
-      how.gpu, choose_gpu(*model, {options.device, options.fallback == "cpu", options.verbose, how.kv}, note));
+      how.gpu,
+      choose_gpu(*model, {options.device, options.fallback == "cpu", options.verbose, how.kv, options.gpu_room}, note));
   if (how.gpu && !(options.save_session + options.load_session).empty())
     return unsupported("a session on a GPU can be neither saved nor loaded; give --device none");
   how.cpu_fallback = options.fallback == "cpu";

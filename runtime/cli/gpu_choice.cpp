@@ -29,6 +29,7 @@ StatusOr<std::shared_ptr<const GpuModel>> choose_gpu(const Model& model, const G
     return std::shared_ptr<const GpuModel>();
   GpuOptions how;
   how.kv = choice.kv;
+  how.room = choice.room;
   if (choice.device == "auto") {
     const StatusOr<std::vector<GpuInfo>> gpus = list_gpus();
     const auto usable = [](const GpuInfo& gpu) { return gpu.kind != "cpu" && gpu.unusable.empty(); };

@@ -9,6 +9,7 @@
 
 #include "formats/status.h"
 #include "runtime/executor/kv_type.h"
+#include "runtime/vulkan/gpu_room.h"
 
 namespace cortiq::runtime {
 class GpuModel; // runtime/vulkan
@@ -22,6 +23,7 @@ struct GpuChoice {
   bool cpu_fallback = false;               ///< what fails is left to the CPU
   bool verbose = false;                    ///< stages that the CPU runs are told
   std::optional<KvType> kv = std::nullopt; ///< of caches; none = the artifact's
+  GpuRoom room = {};
 };
 
 /// Puts the model on the GPU that was chosen, with a bar on a terminal while weights go there; null = the CPU runs it.

@@ -12,6 +12,7 @@
 #include "formats/quote.h"
 #include "formats/signing/signer_key.h"
 #include "runtime/cli/device_word.h"
+#include "runtime/cli/gpu_room.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/tool_main.h"
 #include "runtime/cli/whole_number.h"
@@ -47,6 +48,7 @@ bool parse_ids(std::string_view text, std::vector<uint32_t>& ids) {
 
 struct RawOptions {
   std::string prompt, tokens, memory, speculate = "auto";
+  GpuRoomWords gpu_room;
   CLI::Option *prompt_given = nullptr, *tokens_given = nullptr, *max_given = nullptr, *penalty_given = nullptr;
   CLI::Option* system_given = nullptr;
   CLI::Option *skill_given = nullptr, *blend_given = nullptr, *task_given = nullptr;
@@ -164,6 +166,7 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
          "among several), none for the CPU, list to see them (default auto: the first that is not a CPU itself)")
       ->group(machine)
       ->check(check_device);
+  add_gpu_room(app, raw.gpu_room, machine);
   app.add_option("--fallback", o.fallback, "cpu: when the GPU fails, the CPU goes on")
       ->group(machine)
       ->check(CLI::IsMember({"cpu"}));
@@ -214,6 +217,7 @@ ParseOutcome settle(const std::string& program, RunOptions& o, const RawOptions&
                   : raw.speculate == "off" ? Speculation::kOff
                                            : Speculation::kAuto;
   o.memory = parse_memory_size(raw.memory).value_or(0);
+  o.gpu_room = raw.gpu_room.room();
   if (raw.max_given->count() != 0)
     o.max_tokens = raw.max_tokens;
   if (o.sampling.temperature < 1e-6f && raw.penalty_given->count() == 0)

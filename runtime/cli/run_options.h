@@ -10,6 +10,7 @@
 #include "formats/signing/signer_key.h"
 #include "runtime/generate/draft_policy.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/vulkan/gpu_room.h"
 
 namespace cortiq::runtime::cli {
 
@@ -38,6 +39,7 @@ struct RunOptions {
   // How to run it.
   std::string backend = "cpu";
   std::string device = "auto"; ///< "auto", "none", "list" or a number
+  GpuRoom gpu_room;            ///< on each GPU
   std::string fallback;        ///< "cpu": goes on there when the GPU fails; "" = does not
   unsigned threads = 0;
   std::string kv; ///< "", "f32", "f16" or "q8"

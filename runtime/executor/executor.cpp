@@ -147,8 +147,8 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   const OverlayState* overlay = context.overlay;
   if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
       head_count == planned_heads_ && context.first == planned_begin_ && context.draft == planned_draft_ &&
-      context.stream == planned_stream_ && context.first_stage == planned_stages_.first &&
-      context.end_stage == planned_stages_.second && same_segments()) {
+      context.stream == planned_stream_ && context.missing_experts == planned_missing_ &&
+      context.first_stage == planned_stages_.first && context.end_stage == planned_stages_.second && same_segments()) {
     if (context.position != planned_position_ || !segments_.empty())
       for (StagePlan& stage : stages_)
         if (stage.by_position)
@@ -159,6 +159,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   planned_begin_ = context.first;
   planned_draft_ = context.draft;
   planned_stream_ = context.stream;
+  planned_missing_ = context.missing_experts;
   planned_stages_ = {context.first_stage, context.end_stage};
   planned_overlay_ = overlay;
   planned_count_ = count;
@@ -180,7 +181,10 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
       continue;
     }
     SharedNeeds given;
-    for_active_calls(stage, overlay, [&](const Call& call) { add_call(call, shape, given, plan); });
+    for_active_calls(stage, overlay, [&](const Call& call) {
+      if (!context.missing_experts || call.of_experts())
+        add_call(call, shape, given, plan);
+    });
     stages_.push_back(plan);
     count_items(stages_.back());
   }

@@ -100,6 +100,8 @@ struct StepContext {
   bool draft = false;  ///< the draft stages run, not the others; `tokens` are the ids that follow
   uint64_t first = 0;  ///< token of the batch with which stages other than the head's begin
   bool stream = false; ///< head stages that make what drafts read run on all tokens
+  /// Of mixtures only the experts run: choices below 0 name none, and nothing is added to the experts' sum.
+  bool missing_experts = false;
   /// Of a model whose experts are not all in memory; null = all are where the artifact is mapped.
   ExpertStep* experts = nullptr;
   /// What is in force of the model's overlay; null = nothing to choose from.
@@ -178,6 +180,8 @@ public:
   /// Whether it reads or writes what belongs to a sequence: position, caches, states. In a batch of several sequences
   /// it then runs once for each segment.
   virtual bool by_sequence() const { return false; }
+  /// Whether it is part of what a mixture does once its experts are chosen.
+  virtual bool of_experts() const { return false; }
   /// Whether an item may wait for those before it, so that they have to be begun in their order.
   virtual bool in_order() const { return false; }
   /// For a cache of `positions`; `bytes` is a multiple of 64.

@@ -346,10 +346,32 @@ Status resolve_stages(const artifact::Program& program, const Resolver& resolver
   return {};
 }
 
-/// Asks for the weights that are not experts at once and exactly: the system's read-ahead behind each of them would
-/// fill the page cache with experts.
-void read_all_but(std::span<const uint8_t> section, const std::vector<ExpertBankRef>& banks) {
-  std::map<const uint8_t*, uint64_t> experts;
+using Extents = std::map<const uint8_t*, uint64_t>; ///< bytes, by where they begin
+
+/// Weights that only a GPU reads, once, when they are copied to it: no budget of the host holds them.
+Extents device_weights(const LoadedArtifact& artifact) {
+  Extents out;
+  const std::vector<WeightRef>& weights = artifact.resolver.weights;
+  const auto add = [&](uint32_t index) {
+    if (index < weights.size())
+      out[weights[index].bytes.data()] = weights[index].bytes.size();
+  };
+  for (uint32_t i = 0; i < weights.size(); ++i)
+    if (weights[i].layout == formats::LayoutId::kPlanes)
+      add(i);
+  const artifact::GpuProgram* gpu = artifact.program_table->gpu();
+  if (gpu && gpu->bank())
+    for (const artifact::GpuBankLayer* layer : *gpu->bank()->layers())
+      for (const auto* list : {layer->gate(), layer->up(), layer->down()})
+        for (const uint32_t index : *list)
+          add(index);
+  return out;
+}
+
+/// Asks for the weights that are not experts, nor `others`, at once and exactly: the system's read-ahead behind each of
+/// them would fill the page cache with experts.
+void read_all_but(std::span<const uint8_t> section, const std::vector<ExpertBankRef>& banks, const Extents& others) {
+  Extents experts = others;
   for (const ExpertBankRef& bank : banks)
     for (const std::span<const uint8_t> expert : bank.experts)
       experts[expert.data()] = expert.size();
@@ -381,9 +403,12 @@ Status divide_memory(LoadedArtifact& artifact, const std::string& path, const Ar
                      const ProgramFacts& facts) {
   if (options.memory == 0)
     return {};
+  const Extents on_device = device_weights(artifact);
   uint64_t weights = 0;
   for (const artifact::Weight* weight : *artifact.manifest->weights())
     weights += weight->bytes();
+  for (const auto& [begin, bytes] : on_device)
+    weights -= std::min(weights, bytes);
   if (!facts.expert_banks.empty()) {
     if (!artifact.manifest->weights_embedded())
       return unsupported("--memory reads experts from the artifact, and this one has no weights");
@@ -397,13 +422,13 @@ Status divide_memory(LoadedArtifact& artifact, const std::string& path, const Ar
       for (const std::span<const uint8_t> expert : bank.experts) {
         const uint64_t offset = static_cast<uint64_t>(expert.data() - base);
         matrix.experts.push_back({offset, expert.size()});
-        if (counted.insert(offset).second)
+        if (counted.insert(offset).second && !on_device.contains(expert.data()))
           weights -= expert.size();
         // Checks may have read them.
         formats::release_pages(expert);
       }
     }
-    read_all_but(artifact.file.section(ArtifactSection::kWeights), facts.expert_banks);
+    read_all_but(artifact.file.section(ArtifactSection::kWeights), facts.expert_banks, on_device);
     CORTIQ_ASSIGN_OR_RETURN(artifact.experts, ExpertStore::make(std::move(matrices)));
     CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<UnitReader> reader,
                             open_unit_reader(path, artifact.file.file().first(kReadAlignment),

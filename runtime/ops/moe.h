@@ -43,6 +43,8 @@ public:
   }
   uint64_t token_of(uint64_t pair) const { return bounded(token[pair], tokens_ - 1); }
   /// The pair of choice `choice` (token * choices + number).
+  /// Whether it chose an expert that runs here; see StepContext::missing_experts.
+  bool has_pair(uint64_t choice) const { return pair_of[choice] >= 0; }
   uint64_t pair_of_choice(uint64_t choice) const { return bounded(pair_of[choice], pairs_ - 1); }
 
   int32_t* used_count;

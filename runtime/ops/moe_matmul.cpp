@@ -51,6 +51,7 @@ public:
             2 * most_groups * kRowGroup * cols * choices * shape.count};
   }
 
+  bool of_experts() const override { return true; }
   uint64_t items(const StepShape& shape) const override {
     if (done_by && done_by->makes_gates())
       return 0;

@@ -174,19 +174,22 @@ private:
 class MoePlanCall final : public Call {
 public:
   CallInfo info() const override { return {"moe_plan", ids.elements, experts, 0}; }
+  bool of_experts() const override { return true; }
   uint64_t items(const StepShape&) const override { return 1; }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t, uint64_t, uint8_t*) const override {
     const uint64_t k = ids.elements;
     const MoePlan plan(slot, step.arena, shape, experts, k);
+    // None (below 0) is a choice only where experts run elsewhere too.
     auto id = [&](uint64_t token, uint64_t choice) {
       const int32_t expert = reinterpret_cast<const int32_t*>(ids.bytes(step.arena, shape.first + token))[choice];
-      return std::clamp(expert, 0, static_cast<int32_t>(experts) - 1);
+      return std::clamp(expert, step.missing_experts ? -1 : 0, static_cast<int32_t>(experts) - 1);
     };
     std::fill_n(plan.first_pair, experts + 1, 0);
     for (uint64_t t = 0; t < shape.count; ++t)
       for (uint64_t j = 0; j < k; ++j)
-        ++plan.first_pair[id(t, j) + 1];
+        if (const int32_t expert = id(t, j); expert >= 0)
+          ++plan.first_pair[expert + 1];
     int32_t used = 0;
     for (uint64_t e = 0; e < experts; ++e) {
       if (plan.first_pair[e + 1] != 0)
@@ -197,8 +200,13 @@ public:
     // Filling moves each expert's first pair to its end, which is the next one's first: moved back afterwards.
     for (uint64_t t = 0; t < shape.count; ++t)
       for (uint64_t j = 0; j < k; ++j) {
+        const int32_t expert = id(t, j);
+        if (expert < 0) {
+          plan.pair_of[t * k + j] = -1;
+          continue;
+        }
         // Within the batch even where an artifact lays `ids` over the plan.
-        const int32_t pair = std::clamp(plan.first_pair[id(t, j)]++, 0, static_cast<int32_t>(shape.count * k) - 1);
+        const int32_t pair = std::clamp(plan.first_pair[expert]++, 0, static_cast<int32_t>(shape.count * k) - 1);
         plan.token[pair] = static_cast<int32_t>(t);
         plan.pair_of[t * k + j] = pair;
       }

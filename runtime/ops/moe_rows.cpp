@@ -71,6 +71,7 @@ constexpr uint64_t kColumns = 2048; // an item's; a multiple of 32
 class MoeGatherCall final : public Call, public PairCopies {
 public:
   CallInfo info() const override { return {"moe_gather", choices, columns, 0}; }
+  bool of_experts() const override { return true; }
   uint64_t items(const StepShape& shape) const override {
     return column_scales.empty() && shape.count <= read_in_place ? 0 : shape.count * choices;
   }
@@ -115,6 +116,7 @@ public:
 class MoeGluCall final : public Call, public PairGates {
 public:
   CallInfo info() const override { return {"moe_glu", choices, gate.elements, 0}; }
+  bool of_experts() const override { return true; }
   uint64_t items(const StepShape& shape) const override {
     return products && products->makes_gates() ? 0 : shape.count * choices * blocks();
   }
@@ -125,6 +127,8 @@ public:
     const MoePlan plan(plan_slot, step.arena, shape, widths.size(), choices);
     for (uint64_t item = begin; item < end; ++item) {
       const uint64_t pair = item / blocks(), expert = plan.expert_of(pair), first = item % blocks() * kColumns;
+      if (step.missing_experts && pair >= plan.pairs_of(widths.size() - 1).second)
+        break; // choices that run elsewhere have no pair
       if (first < widths[expert])
         run_columns(step, shape.first * choices + pair, expert, first, std::min(first + kColumns, widths[expert]),
                     scratch);
@@ -171,6 +175,7 @@ private:
 class MoeCombineCall final : public Call {
 public:
   CallInfo info() const override { return {"moe_combine", choices, out.elements, 0}; }
+  bool of_experts() const override { return true; }
   uint64_t items(const StepShape& shape) const override { return shape.count * blocks(); }
   uint64_t scratch_bytes() const override { return kColumns * sizeof(float); }
 
@@ -186,14 +191,16 @@ public:
         HWY_DYNAMIC_DISPATCH(AddWeighed)(row + first, weight, count, sum);
       };
       for (uint64_t j = 0; j < choices; ++j) {
+        if (step.missing_experts && !plan.has_pair(t * choices + j))
+          continue;
         const uint64_t pair = plan.pair_of_choice(t * choices + j);
         add(pairs.f32(step.arena, shape.first * choices + pair), weights.f32(step.arena, token)[j]);
       }
-      if (shared.present) {
+      if (shared.present && !step.missing_experts) {
         const float gate = shared_gate.present ? 1 / (1 + std::exp(-shared_gate.f32(step.arena, token)[0])) : 1.0f;
         add(shared.f32(step.arena, token), gate);
       }
-      if (residual.present)
+      if (residual.present && !step.missing_experts)
         add(residual.f32(step.arena, token), 1.0f);
       float* row = out.f32(step.arena, token) + first;
       std::memcpy(row, sum, count * sizeof(float));

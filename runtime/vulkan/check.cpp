@@ -43,6 +43,8 @@ public:
                                program_.vector_floats() * 4))
         return invalid("its program for the GPU has a vector that is none");
     }
+    if (program_.bank())
+      CORTIQ_RETURN_IF_ERROR(bank(*program_.bank()));
     for (const artifact::GpuStep* step : *program_.steps())
       CORTIQ_RETURN_IF_ERROR(this->step(*step));
     if (program_.top_groups() > kMostShares || program_.top_count() > kMostShares)
@@ -78,6 +80,52 @@ private:
     return stack.weights()->size() != 0 ? Status() : invalid("its program for the GPU has an empty stack");
   }
 
+  /// Matrices of a role, all alike: as `first`, once that is known.
+  Status bank_role(const flatbuffers::Vector<uint32_t>& list, const WeightRef*& first) const {
+    const std::vector<WeightRef>& weights = artifact_.resolver.weights;
+    for (const uint32_t index : list) {
+      if (index >= weights.size() || weights[index].mixed || weights[index].layout != formats::LayoutId::kVerbatim ||
+          weights[index].bytes.empty() || weights[index].bytes.size() % sizeof(uint32_t) != 0)
+        return invalid("its expert bank has a matrix that is none");
+      first = first ? first : &weights[index];
+      if (weights[index].codec != first->codec || weights[index].rows != first->rows ||
+          weights[index].cols != first->cols || weights[index].bytes.size() != first->bytes.size())
+        return invalid("its expert bank has matrices of several shapes");
+    }
+    return {};
+  }
+
+  Status bank(const artifact::GpuBank& bank) const {
+    const WeightRef *outer = nullptr, *down = nullptr;
+    for (const artifact::GpuBankLayer* layer : *bank.layers()) {
+      const uint32_t experts = layer->gate()->size();
+      if (experts == 0 || layer->up()->size() != experts || layer->down()->size() != experts ||
+          !formats::range_fits(layer->remap(), experts, program_.vector_floats()))
+        return invalid("its expert bank has another number of matrices than of experts");
+      CORTIQ_RETURN_IF_ERROR(bank_role(*layer->gate(), outer));
+      CORTIQ_RETURN_IF_ERROR(bank_role(*layer->up(), outer));
+      CORTIQ_RETURN_IF_ERROR(bank_role(*layer->down(), down));
+      const std::vector<SlotRef>& slots = artifact_.resolver.slots;
+      for (const uint32_t slot : {layer->x(), layer->ids(), layer->weights(), layer->sum(), layer->cold()})
+        if (slot >= slots.size())
+          return invalid("its expert bank names a slot that the program does not have");
+      const auto stride = [&](uint32_t slot) { return program_.buffers()->Get(slot)->stride(); };
+      const auto is = [&](uint32_t slot, artifact::BufferKind kind, uint64_t elements) {
+        const artifact::Buffer& buffer = *artifact_.program_table->buffers()->Get(slot);
+        return buffer.kind() == kind && buffer.elements() == elements && buffer.records() == 1;
+      };
+      const uint64_t chosen = slots[layer->ids()].elements;
+      if (!is(layer->ids(), artifact::BufferKind::I32, chosen) ||
+          !is(layer->weights(), artifact::BufferKind::F32, chosen) ||
+          !is(layer->sum(), artifact::BufferKind::F32, down->rows) || slots[layer->x()].elements != outer->cols ||
+          chosen == 0 || chosen > experts || stride(layer->ids()) < 2 * chosen || stride(layer->x()) == 0 ||
+          stride(layer->cold()) < 2 * down->rows ||
+          !formats::range_fits(layer->first_stage(), layer->stages(), artifact_.program.stages.size()))
+        return invalid("its expert bank has rows of another length than its matrices");
+    }
+    return {};
+  }
+
   Status step(const artifact::GpuStep& step) const {
     const std::string name = "step " + quote(step.name() ? step.name()->string_view() : "");
     const bool on_cpu = !step.dispatches() || step.dispatches()->size() == 0;
@@ -105,6 +153,13 @@ private:
     if (d.groups() == 0 || d.groups() > kMostGroups || d.chunk() == 0 ||
         (many && (d.many_groups() == 0 || d.many_groups() > kMostGroups || d.many_chunk() == 0)))
       return invalid("it has an impossible number of workgroups");
+    const bool products = d.bank() == artifact::BankPart::GateUp || d.bank() == artifact::BankPart::Down;
+    if (products ? d.sixteen_module() >= program_.modules()->size() : d.sixteen_module() != kNoIndex)
+      return invalid("it has a shader that there is not");
+    if (d.bank() > artifact::BankPart::Combine ||
+        (d.bank() != artifact::BankPart::None &&
+         (!program_.bank() || d.bank_layer() >= program_.bank()->layers()->size())))
+      return invalid("it has a part of an expert bank that there is not");
     if (d.push()->size() != formats::kPushWords)
       return invalid("it has " + std::to_string(d.push()->size()) + " push constants");
     if (d.layer() != kNoIndex && d.layer() >= artifact_.facts.kv_layers.size())

@@ -263,6 +263,7 @@ Status Device::create(VkPhysicalDevice physical) {
   } optional[] = {{9, have12.shaderFloat16},
                   {11, have.features.shaderInt64},
                   {22, have.features.shaderInt16},
+                  {30, have.features.shaderStorageBufferArrayDynamicIndexing},
                   {39, have12.shaderInt8},
                   {4433, have11.storageBuffer16BitAccess},
                   {4448, have12.storageBuffer8BitAccess},
@@ -278,6 +279,7 @@ Status Device::create(VkPhysicalDevice physical) {
   // Offsets in an artifact are checked against their buffers, what shaders compute from ids is held by the device.
   VkPhysicalDeviceFeatures2 use{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &use11};
   use.features.robustBufferAccess = have.features.robustBufferAccess && !Faults::get().number("robust");
+  use.features.shaderStorageBufferArrayDynamicIndexing = have.features.shaderStorageBufferArrayDynamicIndexing;
   use.features.shaderInt16 = have.features.shaderInt16;
   use.features.shaderInt64 = have.features.shaderInt64;
   const float priority = 1;

@@ -14,6 +14,7 @@
 #include "formats/status.h"
 #include "runtime/executor/program.h"
 #include "runtime/top_logits.h"
+#include "runtime/vulkan/gpu_room.h"
 
 namespace cortiq::runtime {
 
@@ -35,6 +36,7 @@ StatusOr<std::vector<GpuInfo>> list_gpus();
 struct GpuOptions {
   std::vector<uint32_t> devices = {0};     ///< numbers; layers are split among several
   std::optional<KvType> kv = std::nullopt; ///< of caches; none = the artifact's
+  GpuRoom room = {};
   /// Called while weights go to the device, from 0 to the sum of bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };

@@ -38,6 +38,7 @@ StatusOr<std::shared_ptr<const VulkanModel>> VulkanModel::make(const LoadedArtif
   for (uint32_t i = 0; program.stacks() && i < program.stacks()->size(); ++i)
     model->stacks_[program.stacks()->Get(i)->weights()->Get(0)] = program.stacks()->Get(i);
   CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, program, model->kv_));
+  CORTIQ_RETURN_IF_ERROR(model->make_bank(options));
   CORTIQ_RETURN_IF_ERROR(model->choose_steps());
   CORTIQ_RETURN_IF_ERROR(model->put_weights(options));
   model->pipelines_->keep();
@@ -52,7 +53,47 @@ uint64_t VulkanModel::bound_bytes(uint32_t weight) const {
          kReadPadding;
 }
 
+uint32_t VulkanModel::module_of(const artifact::GpuDispatch& d) const {
+  const bool sixteen = d.sixteen_module() != kNoIndex && bank_ && bank_->segments() == formats::kBankMostSegments;
+  return sixteen ? d.sixteen_module() : d.module_();
+}
+
+/// The bank comes before the choice of steps: its shaders depend on how many segments it has.
+Status VulkanModel::make_bank(const GpuOptions& options) {
+  std::set<uint32_t> layers, modules, weights;
+  for (uint32_t s = range_.first; s < range_.end; ++s)
+    if (const auto* dispatches = program_.steps()->Get(s)->dispatches())
+      for (const artifact::GpuDispatch* d : *dispatches) {
+        if (d->bank() != artifact::BankPart::None)
+          layers.insert(d->bank_layer());
+        for (const uint32_t index : {d->weight(), d->weight2()})
+          if (index != kNoIndex)
+            weights.insert(index);
+      }
+  if (layers.empty())
+    return {};
+  uint64_t others = program_.vector_floats() * sizeof(float);
+  for (const uint32_t index : weights)
+    others += bound_bytes(index);
+  StatusOr<std::unique_ptr<Bank>> bank =
+      Bank::make(device_, artifact_, *program_.bank(), {layers.begin(), layers.end()}, others, options);
+  if (!bank.ok()) {
+    bank_refusal_ = bank.status().message();
+    return {};
+  }
+  bank_ = *std::move(bank);
+  for (const auto* steps : {program_.steps(), program_.single(), program_.far()})
+    for (uint32_t s = 0; steps && s < steps->size(); ++s)
+      if (const auto* dispatches = steps->Get(s)->dispatches())
+        for (const artifact::GpuDispatch* d : *dispatches)
+          if (d->sixteen_module() != kNoIndex)
+            modules.insert(module_of(*d));
+  return pipelines_->use_bank(bank_->segments(), {modules.begin(), modules.end()});
+}
+
 std::string VulkanModel::unbindable(const artifact::GpuDispatch& d) const {
+  if (d.bank() != artifact::BankPart::None && !bank_)
+    return bank_refusal_;
   uint64_t bytes = 0;
   for (const uint32_t index : {d.weight(), d.weight2()})
     if (index != kNoIndex)
@@ -74,8 +115,8 @@ Status VulkanModel::choose_steps() {
       continue;
     for (const artifact::GpuDispatch* d : *steps[s]->dispatches()) {
       std::string reason = unbindable(*d);
-      if (reason.empty() && !pipelines_->get(d->module_()))
-        reason = pipelines_->refusal(d->module_());
+      if (reason.empty() && !pipelines_->get(module_of(*d)))
+        reason = pipelines_->refusal(module_of(*d));
       if (reason.empty())
         continue;
       // Artifacts made before this was known do not say what the CPU would run.
@@ -100,6 +141,12 @@ Status VulkanModel::choose_steps() {
         changed = true;
       }
   }
+  bool banked = false;
+  for (uint32_t s = range_.first; s < range_.end; ++s)
+    for (uint32_t d = 0; !on_cpu(s) && d < steps[s]->dispatches()->size(); ++d)
+      banked = banked || steps[s]->dispatches()->Get(d)->bank() != artifact::BankPart::None;
+  if (!banked)
+    bank_.reset();
   choose_units();
   picks_fit_ = range_.end == steps.size() && program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
   return {};
@@ -132,7 +179,7 @@ bool VulkanModel::fit(const Steps* steps) const {
 
 bool VulkanModel::all_pipelines(const artifact::GpuStep& step) const {
   for (uint32_t d = 0; step.dispatches() && d < step.dispatches()->size(); ++d)
-    if (!pipelines_->get(step.dispatches()->Get(d)->module_()))
+    if (!pipelines_->get(module_of(*step.dispatches()->Get(d))))
       return false;
   return true;
 }
@@ -211,9 +258,15 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
   uint64_t total = program_.vector_floats() * 4, done = 0;
   for (const std::vector<uint32_t>& unit : units)
     total += bytes_of(unit);
+  if (bank_)
+    total += bank_->bytes();
   if (total > device_->info().memory)
     return unsupported("the model has " + std::to_string(total >> 20) + " MiB of weights, " + device_->info().name +
                        " has " + std::to_string(device_->info().memory >> 20) + " MiB of memory");
+  if (options.room.memory != 0 && total > options.room.memory)
+    return unsupported("the model has " + std::to_string(total >> 20) + " MiB of weights, --device-memory allows " +
+                       std::to_string(options.room.memory >> 20) +
+                       " MiB; of a mixture of experts compiled with --gpu-experts=bank a part is enough");
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Uploader> uploader, Uploader::make(device_));
   auto report = [&](uint64_t bytes) {
     done += bytes;
@@ -256,6 +309,11 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
       }
     blocks_.push_back(std::move(block));
   }
+  if (bank_) {
+    CORTIQ_RETURN_IF_ERROR(bank_->fill(*uploader, vectors_));
+    device_bytes_ += bank_->bytes();
+    report(bank_->bytes());
+  }
   return uploader->finish();
 }
 
@@ -285,6 +343,8 @@ std::string VulkanModel::fallbacks() const {
 
 std::string VulkanModel::refusals() const {
   std::vector<std::string> all = pipelines_->refusals();
+  if (bank_ && !bank_->note().empty())
+    all.push_back(bank_->note());
   for (const std::string& reason : refused_)
     if (!reason.empty() && std::ranges::find(all, reason) == all.end())
       all.push_back(reason);

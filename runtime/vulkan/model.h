@@ -8,6 +8,7 @@
 
 #include "formats/artifact/artifact_generated.h"
 #include "runtime/loader/load.h"
+#include "runtime/vulkan/bank.h"
 #include "runtime/vulkan/device.h"
 #include "runtime/vulkan/pipelines.h"
 
@@ -52,6 +53,12 @@ public:
   VkPipelineLayout pipeline_layout() const { return pipelines_->layout(); }
   /// Null when it is refused; never for modules that what is below promises.
   VkPipeline pipeline(uint32_t module) const { return pipelines_->get(module); }
+  /// The shader of a dispatch, of those for an expert bank the one that the device's bank needs.
+  uint32_t module_of(const artifact::GpuDispatch& dispatch) const;
+  /// Null when none of its experts lie in one.
+  Bank* bank() const { return bank_.get(); }
+  VkDescriptorSetLayout bank_set_layout() const { return pipelines_->bank_set_layout(); }
+  VkPipelineLayout bank_layout() const { return pipelines_->bank_layout(); }
   /// Bytes of one position of a layer's cache.
   uint64_t position_bytes(uint32_t layer) const;
 
@@ -90,6 +97,7 @@ private:
   VulkanModel(const LoadedArtifact& artifact, const artifact::GpuProgram& program, std::shared_ptr<Device> device,
               KvType kv)
       : artifact_(artifact), program_(program), device_(std::move(device)), kv_(kv) {}
+  Status make_bank(const GpuOptions& options);
   Status choose_steps();
   /// Why the device cannot run it, leaving aside its shader; empty = it can.
   std::string unbindable(const artifact::GpuDispatch& dispatch) const;
@@ -113,6 +121,8 @@ private:
   const KvType kv_;
   std::unique_ptr<Pipelines> pipelines_;
   StepRange range_;
+  std::unique_ptr<Bank> bank_;
+  std::string bank_refusal_;           ///< why there is none
   std::vector<std::string> refused_;   ///< why, a step of the program; empty = it runs
   std::map<uint32_t, bool> unit_fits_; ///< whether what one token has of its own can be bound, a unit
   bool picks_fit_ = false;

@@ -21,7 +21,7 @@ std::string short_name(const artifact::GpuModule& module) {
 StatusOr<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<Device> device,
                                                      const artifact::GpuProgram& program, KvType kv) {
   std::unique_ptr<Pipelines> out(new Pipelines(std::move(device), program, kv));
-  CORTIQ_RETURN_IF_ERROR(out->make_layouts());
+  CORTIQ_RETURN_IF_ERROR(out->make_layouts(0, out->set_layout_, out->layout_));
   return out;
 }
 
@@ -33,33 +33,41 @@ Pipelines::~Pipelines() {
   for (const Slot& slot : slots_)
     if (slot.pipeline)
       call.vkDestroyPipeline(device_->handle(), slot.pipeline, nullptr);
-  if (layout_)
-    call.vkDestroyPipelineLayout(device_->handle(), layout_, nullptr);
-  if (set_layout_)
-    call.vkDestroyDescriptorSetLayout(device_->handle(), set_layout_, nullptr);
+  for (const VkPipelineLayout layout : {layout_, bank_layout_})
+    if (layout)
+      call.vkDestroyPipelineLayout(device_->handle(), layout, nullptr);
+  for (const VkDescriptorSetLayout layout : {set_layout_, bank_set_layout_})
+    if (layout)
+      call.vkDestroyDescriptorSetLayout(device_->handle(), layout, nullptr);
 }
 
-Status Pipelines::make_layouts() {
-  VkDescriptorSetLayoutBinding bindings[formats::kShaderBindings];
-  for (uint32_t i = 0; i < formats::kShaderBindings; ++i)
+Status Pipelines::use_bank(uint32_t segments, const std::vector<uint32_t>& modules) {
+  for (const uint32_t module : modules)
+    slots_[module].bank = true;
+  return make_layouts(segments, bank_set_layout_, bank_layout_);
+}
+
+/// With `segments` an array of them stands behind the bindings that all shaders have.
+Status Pipelines::make_layouts(uint32_t segments, VkDescriptorSetLayout& set_layout, VkPipelineLayout& made) const {
+  VkDescriptorSetLayoutBinding bindings[formats::kShaderBindings + 1];
+  const uint32_t count = formats::kShaderBindings + (segments != 0);
+  for (uint32_t i = 0; i < count; ++i)
     bindings[i] = {.binding = i,
                    .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                   .descriptorCount = 1,
+                   .descriptorCount = i == formats::kBindBank ? segments : 1,
                    .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
                    .pImmutableSamplers = nullptr};
-  VkDescriptorSetLayoutCreateInfo set{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-                                      .bindingCount = formats::kShaderBindings,
-                                      .pBindings = bindings};
-  CORTIQ_VK(device_->call().vkCreateDescriptorSetLayout(device_->handle(), &set, nullptr, &set_layout_),
+  VkDescriptorSetLayoutCreateInfo set{
+      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .bindingCount = count, .pBindings = bindings};
+  CORTIQ_VK(device_->call().vkCreateDescriptorSetLayout(device_->handle(), &set, nullptr, &set_layout),
             "describing bindings");
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, formats::kPushWords * 4};
   VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                     .setLayoutCount = 1,
-                                    .pSetLayouts = &set_layout_,
+                                    .pSetLayouts = &set_layout,
                                     .pushConstantRangeCount = 1,
                                     .pPushConstantRanges = &push};
-  CORTIQ_VK(device_->call().vkCreatePipelineLayout(device_->handle(), &layout, nullptr, &layout_),
-            "describing bindings");
+  CORTIQ_VK(device_->call().vkCreatePipelineLayout(device_->handle(), &layout, nullptr, &made), "describing bindings");
   return {};
 }
 
@@ -69,7 +77,7 @@ VkPipeline Pipelines::get(uint32_t module) {
   if (!slot.asked) {
     slot.asked = true;
     const artifact::GpuModule& source = *program_.modules()->Get(module);
-    const StatusOr<VkPipeline> made = build(source);
+    const StatusOr<VkPipeline> made = build(source, slot.bank ? bank_layout_ : layout_);
     if (made.ok()) {
       slot.pipeline = *made;
       news_ = true;
@@ -115,7 +123,7 @@ std::string Pipelines::missing(std::span<const uint32_t> code) const {
   return {};
 }
 
-StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module) {
+StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module, VkPipelineLayout layout) {
   const VolkDeviceTable& call = device_->call();
   const std::string what = short_name(module);
   const bool plain = module.plain() && module.plain()->size() != 0 && !(device_->offers() & formats::kNeedsSubgroups);
@@ -145,7 +153,7 @@ StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module) {
                                              .module = shader,
                                              .pName = "main",
                                              .pSpecializationInfo = &constants},
-                                   .layout = layout_};
+                                   .layout = layout};
   VkPipeline pipeline = VK_NULL_HANDLE;
   const VkResult result =
       call.vkCreateComputePipelines(device_->handle(), cache_.handle(), 1, &info, nullptr, &pipeline);

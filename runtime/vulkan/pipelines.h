@@ -25,6 +25,10 @@ public:
 
   VkDescriptorSetLayout set_layout() const { return set_layout_; }
   VkPipelineLayout layout() const { return layout_; }
+  /// From now on `modules` bind an expert bank of so many segments beside all else.
+  Status use_bank(uint32_t segments, const std::vector<uint32_t>& modules);
+  VkDescriptorSetLayout bank_set_layout() const { return bank_set_layout_; }
+  VkPipelineLayout bank_layout() const { return bank_layout_; }
 
   /// Null when it is refused.
   VkPipeline get(uint32_t module);
@@ -37,15 +41,15 @@ public:
 
 private:
   struct Slot {
-    bool asked = false;
+    bool asked = false, bank = false;
     VkPipeline pipeline = VK_NULL_HANDLE;
     std::string refusal;
   };
 
   Pipelines(std::shared_ptr<Device> device, const artifact::GpuProgram& program, KvType kv)
       : device_(device), program_(program), kv_(kv), cache_(std::move(device)), slots_(program.modules()->size()) {}
-  Status make_layouts();
-  StatusOr<VkPipeline> build(const artifact::GpuModule& module);
+  Status make_layouts(uint32_t segments, VkDescriptorSetLayout& set_layout, VkPipelineLayout& layout) const;
+  StatusOr<VkPipeline> build(const artifact::GpuModule& module, VkPipelineLayout layout);
   std::string missing(std::span<const uint32_t> code) const;
 
   std::shared_ptr<Device> device_;
@@ -54,6 +58,8 @@ private:
   PipelineCache cache_;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkDescriptorSetLayout bank_set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout bank_layout_ = VK_NULL_HANDLE;
   mutable std::mutex mutex_;
   std::vector<Slot> slots_;
   bool news_ = false; ///< in the cache, not on the disk

@@ -116,8 +116,14 @@ Status VulkanSession::reserve(uint64_t positions) {
   CORTIQ_ASSIGN_OR_RETURN(step_, Buffer::make(device_, (words + 4) * 4, Place::kUpload, "a step's numbers"));
   top_word_ = kResultIds + program_.max_batch();
   const uint64_t top_words = uint64_t{program_.top_groups()} * (4 + 2 * uint64_t{program_.top_count()});
-  CORTIQ_ASSIGN_OR_RETURN(result_, Buffer::make(device_, std::max<uint64_t>(kResultWords, top_word_ + top_words) * 4,
-                                                Place::kRead, "a step's results"));
+  missing_word_ = top_word_ + top_words;
+  uint64_t most_missing = 0;
+  for (uint32_t l = 0; program_.bank() && l < program_.bank()->layers()->size(); ++l)
+    most_missing = std::max(most_missing, missing_words(chosen(*program_.bank()->layers()->Get(l))));
+  CORTIQ_ASSIGN_OR_RETURN(
+      result_,
+      Buffer::make(device_, std::max<uint64_t>(kResultWords, missing_word_ + program_.max_batch() * most_missing) * 4,
+                   Place::kRead, "a step's results"));
   std::memset(result_.mapped(), 0, result_.bytes());
   const artifact::GpuBuffer& logits = *program_.buffers()->Get(model_->artifact().program_table->logits());
   logits_start_ = logits.start();
@@ -174,15 +180,16 @@ Status VulkanSession::make_sets() {
   std::ranges::sort(keys);
   keys.erase(std::ranges::unique(keys).begin(), keys.end());
   const uint32_t count = std::max<uint32_t>(1, static_cast<uint32_t>(keys.size()));
-  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, count * kShaderBindings};
+  const uint32_t segments = model_->bank() ? 2 * model_->bank()->segments() : 0; // of gate and up, and of down
+  const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, count * kShaderBindings + segments};
   VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                   .maxSets = count,
                                   .poolSizeCount = 1,
                                   .pPoolSizes = &size};
   CORTIQ_VK(call.vkCreateDescriptorPool(device_->handle(), &pool, nullptr, &sets_pool_), "binding buffers");
-  const VkDescriptorSetLayout layout = model_->set_layout();
   for (const SetKey& key : keys) {
-    const auto [weight, weight2, layer, state] = key;
+    const auto [weight, weight2, layer, state, bank] = key;
+    const VkDescriptorSetLayout layout = binds_bank(bank) ? model_->bank_set_layout() : model_->set_layout();
     VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorPool = sets_pool_,
                                          .descriptorSetCount = 1,
@@ -223,6 +230,8 @@ Status VulkanSession::make_sets() {
                    .pBufferInfo = &buffers[i],
                    .pTexelBufferView = nullptr};
     call.vkUpdateDescriptorSets(device_->handle(), kShaderBindings, writes, 0, nullptr);
+    if (binds_bank(bank))
+      bind_bank(set, bank);
     sets_[key] = set;
   }
   VkCommandPoolCreateInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
@@ -261,7 +270,7 @@ VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint6
     return {d.wide_module(), d.wide_groups(), d.wide_chunk()};
   if (tokens > 1 && d.many_module() != kNoIndex && model_->pipeline(d.many_module()))
     return {d.many_module(), d.many_groups(), d.many_chunk()};
-  return {d.module_(), d.groups(), d.chunk()};
+  return {model_->module_of(d), d.groups(), d.chunk()};
 }
 
 /// Where the time of a step is counted: under its shaders and the shape of its matrices.
@@ -292,9 +301,9 @@ void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuSte
     const uint32_t x = static_cast<uint32_t>(std::min(groups, widest));
     call.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline(module));
     const VkDescriptorSet set = sets_.at(set_key(*d));
+    const VkPipelineLayout layout = binds_bank(d->bank()) ? model_->bank_layout() : model_->pipeline_layout();
     if (set != bound_)
-      call.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline_layout(), 0, 1, &set, 0,
-                                   nullptr);
+      call.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
     bound_ = set;
     uint32_t push[kPushWords];
     std::copy(d->push()->begin(), d->push()->end(), push);
@@ -309,7 +318,13 @@ void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuSte
     if (d->weight2() != kNoIndex)
       push[kPushWeight2] =
           static_cast<uint32_t>((model_->weight(d->weight2()).offset - model_->weight(d->weight()).offset) / 16);
-    call.vkCmdPushConstants(commands, model_->pipeline_layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushWords * 4, push);
+    if (binds_bank(d->bank()))
+      push[kPushSegmentSlots] = model_->bank()->segment_slots();
+    if (d->bank() == artifact::BankPart::Combine)
+      push[kPushVector] = model_->bank()->complete() ? 1 : 2; // the second one is the CPU's
+    if (d->bank() == artifact::BankPart::Remap)
+      push[kPushThird] = static_cast<uint32_t>(missing_word_);
+    call.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushWords * 4, push);
     call.vkCmdDispatch(commands, x, d->groups_y() != 1 ? d->groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
                        workgroups_in_z(*d, tokens, chunk));
     ++made.dispatches;
@@ -400,7 +415,8 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
                                    : far && !far_parts_.empty()         ? far_parts_
                                                                         : single_parts_;
   const StepRange& range = model_->range();
-  const bool mirrored = std::ranges::any_of(parts, [](const Part& part) { return part.cpu; }) ||
+  const bool lacks = model_->bank() && !model_->bank()->complete();
+  const bool mirrored = lacks || std::ranges::any_of(parts, [](const Part& part) { return part.cpu; }) ||
                         !range.imports.empty() || !range.exports.empty();
   if (mirrored && !mirror_.handle()) {
     CORTIQ_ASSIGN_OR_RETURN(mirror_, Buffer::make(device_, arena_.bytes(), Place::kRead, "copies for the CPU"));
@@ -435,20 +451,44 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     if (made.clock)
       mark(time_row(s, count));
   };
+  bool beside = false; // what is recorded needs nothing that the CPU does
+  const auto cut = [&](Segment segment, End end) -> Status {
+    segment.commands = commands;
+    segment.beside = std::exchange(beside, false) && end == End::kPlain;
+    CORTIQ_RETURN_IF_ERROR(finish(commands, copied || end == End::kSerial, end));
+    made.segments.push_back(segment);
+    CORTIQ_ASSIGN_OR_RETURN(commands, begin());
+    copied = true;
+    return {};
+  };
   for (const Part& part : parts) {
     if (!part.cpu) {
+      const artifact::GpuDispatch *remap = bank_dispatch(*part.step, artifact::BankPart::Remap),
+                                  *combine = bank_dispatch(*part.step, artifact::BankPart::Combine);
+      const bool runs = (part.step->head() ? heads : tokens) != 0;
+      if (combine && lacks && runs) {
+        CORTIQ_RETURN_IF_ERROR(cut({}, beside ? End::kPlain : End::kSerial));
+        barrier(commands, true, true);
+        copy_missing(commands, model_->bank()->layer(combine->bank_layer()), tokens);
+      }
       step(*part.step);
+      if (remap && runs && !lacks)
+        made.remaps.push_back(part.step);
+      if (remap && runs && lacks) {
+        const artifact::GpuBankLayer& layer = model_->bank()->layer(remap->bank_layer());
+        barrier(commands, copied, true);
+        copy_rows(commands, {layer.x(), layer.ids()}, tokens, true);
+        CORTIQ_RETURN_IF_ERROR(cut({.missing = part.step}, End::kSerial));
+        beside = true;
+      }
       continue;
     }
     barrier(commands, copied, true);
     copy_rows(commands, part.reads, tokens, true);
-    CORTIQ_RETURN_IF_ERROR(finish(commands, true, End::kSerial));
-    made.segments.push_back({commands, &part});
-    CORTIQ_ASSIGN_OR_RETURN(commands, begin());
+    CORTIQ_RETURN_IF_ERROR(cut({.then = &part}, End::kSerial));
     barrier(commands, true, true);
     copy_rows(commands, part.writes, tokens, false);
     mark(UINT32_MAX);
-    copied = true;
   }
   if (heads != 0 && key.want == Want::kIds && range.end == program_.steps()->size())
     for (const artifact::GpuStep* s : *program_.picks())
@@ -468,7 +508,7 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
     copy_logits(commands, 0, 1);
   }
   CORTIQ_RETURN_IF_ERROR(finish(commands, here || copied, logits && !here ? End::kPlain : End::kSerial));
-  made.segments.push_back({commands, nullptr});
+  made.segments.push_back({commands});
   return &recordings_.emplace(key, std::move(made)).first->second;
 }
 
@@ -493,9 +533,12 @@ void VulkanSession::fill_step(const StepContext& context, uint64_t count, uint64
   }
 }
 
-Status VulkanSession::submit(std::span<const VkCommandBuffer> commands) {
+Status VulkanSession::submit(std::span<const VkCommandBuffer> commands, bool beside) {
   ++submitted_;
-  reinterpret_cast<uint32_t*>(step_.mapped())[serial_word_] = static_cast<uint32_t>(submitted_);
+  if (!beside) {
+    awaited_ = submitted_;
+    reinterpret_cast<uint32_t*>(step_.mapped())[serial_word_] = static_cast<uint32_t>(submitted_);
+  }
   VkTimelineSemaphoreSubmitInfo timeline{.sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
                                          .signalSemaphoreValueCount = 1,
                                          .pSignalSemaphoreValues = &submitted_};
@@ -514,13 +557,13 @@ Status VulkanSession::wait() {
   if (device_->properties().deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) {
     const std::atomic_ref<uint32_t> serial(*reinterpret_cast<uint32_t*>(result_.mapped()));
     const auto until = std::chrono::steady_clock::now() + kPolling;
-    for (unsigned i = 0; serial.load(std::memory_order_acquire) != static_cast<uint32_t>(submitted_); ++i)
+    for (unsigned i = 0; serial.load(std::memory_order_acquire) != static_cast<uint32_t>(awaited_); ++i)
       if (i % 256 == 255 && std::chrono::steady_clock::now() > until)
         break;
-    if (serial.load(std::memory_order_acquire) == static_cast<uint32_t>(submitted_))
+    if (serial.load(std::memory_order_acquire) == static_cast<uint32_t>(awaited_))
       return {};
   }
-  CORTIQ_VK(device_->wait(semaphore_, submitted_), "waiting for a step");
+  CORTIQ_VK(device_->wait(semaphore_, awaited_), "waiting for a step");
   return {};
 }
 
@@ -579,17 +622,22 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   auto* results = reinterpret_cast<uint32_t*>(result_.mapped());
   results[kResultOverflow] = 0;
   const bool logits = head_count != 0 && want == Want::kLogits;
-  for (const Segment& segment : recording->segments) {
-    VkCommandBuffer commands[2] = {segment.commands, VK_NULL_HANDLE};
-    const bool tail = !segment.then && logits && tokens != 1;
-    if (tail) {
+  Bank* const bank = model_->bank();
+  const Tokens batch{count, head_first, head_count};
+  auto held = bank ? bank->lock() : std::shared_lock<std::shared_mutex>();
+  for (size_t i = 0; i < recording->segments.size(); ++i) {
+    const bool tail = i + 1 == recording->segments.size() && logits && tokens != 1;
+    if (tail)
       CORTIQ_RETURN_IF_ERROR(fill_tail(head_first, head_count));
-      commands[1] = tail_;
-    }
-    CORTIQ_RETURN_IF_ERROR(submit({commands, tail ? size_t{2} : size_t{1}}));
-    CORTIQ_RETURN_IF_ERROR(wait());
-    if (segment.then)
-      CORTIQ_RETURN_IF_ERROR(run_cpu(*segment.then, context, count, run_stages));
+    CORTIQ_RETURN_IF_ERROR(run_segment(*recording, i, context, batch, tail ? tail_ : VK_NULL_HANDLE, run_stages));
+  }
+  for (const artifact::GpuStep* remap : recording->remaps)
+    for (const artifact::GpuDispatch* d : *remap->dispatches())
+      if (d->bank() == artifact::BankPart::Remap)
+        bank->use((remap->head() ? head_count : count) * chosen(bank->layer(d->bank_layer())));
+  if (bank) {
+    held.unlock();
+    CORTIQ_RETURN_IF_ERROR(bank->settle(model_->vectors()));
   }
   overflowed_ = results[kResultOverflow];
   states_position_ = context.position + count;
@@ -727,7 +775,7 @@ uint32_t VulkanSession::picked(uint64_t head) const {
 }
 
 std::string VulkanSession::report() const {
-  std::string out;
+  std::string out = model_->bank() ? model_->bank()->describe() : std::string();
   const std::string refusals = model_->refusals();
   for (std::string_view rest = refusals; !rest.empty();) {
     const std::string_view line = rest.substr(0, rest.find('\n'));

@@ -48,12 +48,16 @@ private:
   };
   struct Segment {
     VkCommandBuffer commands;
-    const Part* then; ///< what the CPU runs behind it; null at the end
+    const Part* then = nullptr; ///< what the CPU runs behind it; null at the end
+    const artifact::GpuStep* missing =
+        nullptr;         ///< the remapping behind which the CPU runs the experts that are missing
+    bool beside = false; ///< needs nothing of the CPU: it runs beside what the CPU does for the one before
   };
   struct Recording {
     std::vector<Segment> segments;
     std::unique_ptr<Timestamps> clock; ///< with a profile
     uint64_t dispatches = 0, barriers = 0;
+    std::vector<const artifact::GpuStep*> remaps; ///< nobody is missing: what choices count for
   };
   struct Key {
     uint64_t tokens, heads; ///< at most
@@ -67,14 +71,23 @@ private:
   };
   /// What stands at the end of commands.
   enum class End { kPlain, kSerial };
+  /// Tokens of a step, and those of its head.
+  struct Tokens {
+    uint64_t count, head_first, head_count;
+  };
 
   /// Steps of which the host sets some push constants.
   enum class StepKind { kPlain, kTop, kFinish };
 
   using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
-  /// What is bound for a dispatch: weight, its partner, layer, recurrent state.
-  using SetKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
-  static SetKey set_key(const artifact::GpuDispatch& d) { return {d.weight(), d.weight2(), d.layer(), d.state()}; }
+  /// What is bound for a dispatch: weight, its partner, layer, recurrent state, matrices of the bank.
+  using SetKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, artifact::BankPart>;
+  static bool binds_bank(artifact::BankPart part) {
+    return part == artifact::BankPart::GateUp || part == artifact::BankPart::Down;
+  }
+  static SetKey set_key(const artifact::GpuDispatch& d) {
+    return {d.weight(), d.weight2(), d.layer(), d.state(), binds_bank(d.bank()) ? d.bank() : artifact::BankPart::None};
+  }
 
   VulkanSession(std::shared_ptr<const VulkanModel> model, bool profile);
   Status reserve(uint64_t positions);
@@ -83,6 +96,9 @@ private:
   void plan_single();
   void plan(const artifact::GpuStep& step, bool cpu, std::vector<Part>& parts) const;
   Status make_sets();
+  /// Segments that the products with `part` of the bank's experts read; the first one stands for those that there are
+  /// not.
+  void bind_bank(VkDescriptorSet set, artifact::BankPart part) const;
 
   StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want, bool far);
   Status reserve_states();
@@ -108,11 +124,22 @@ private:
   void record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens, Recording& made,
                    StepKind kind);
   void copy_rows(VkCommandBuffer commands, const std::vector<uint32_t>& slots, uint64_t tokens, bool to_host) const;
+  void copy_missing(VkCommandBuffer commands, const artifact::GpuBankLayer& layer, uint64_t tokens) const;
   void copy_logits(VkCommandBuffer commands, uint64_t first, uint64_t count) const;
 
   void fill_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count);
-  Status submit(std::span<const VkCommandBuffer> commands);
+  /// Behind the last of them the host waits for the step's number, unless they run beside others' work.
+  Status submit(std::span<const VkCommandBuffer> commands, bool beside = false);
   Status wait();
+  /// Submits a segment, and the one behind it where that runs beside the CPU's work for it; does that work.
+  Status run_segment(const Recording& recording, size_t number, const StepContext& context, const Tokens& tokens,
+                     VkCommandBuffer tail, const RunStages& run_stages);
+  /// The experts that the bank lacks, for all tokens; their sums go to the mirror of the arena.
+  void run_missing(const artifact::GpuStep& step, const StepContext& context, const Tokens& tokens,
+                   const RunStages& run_stages);
+  /// Experts that a token chooses.
+  uint64_t chosen(const artifact::GpuBankLayer& layer) const;
+  static const artifact::GpuDispatch* bank_dispatch(const artifact::GpuStep& step, artifact::BankPart part);
   Status run_cpu(const Part& part, const StepContext& context, uint64_t count, const RunStages& run_stages);
   void to_cpu(uint32_t slot, uint8_t* arena, uint64_t count) const;
   void from_cpu(uint32_t slot, const uint8_t* arena, uint64_t count) const;
@@ -144,6 +171,8 @@ private:
   std::map<Key, Recording> recordings_;
   VkCommandBuffer tail_ = VK_NULL_HANDLE; ///< copies the logits of batches
   uint64_t submitted_ = 0;                ///< value of the semaphore when all is done, and number of the submission
+  uint64_t awaited_ = 0;                  ///< the latest submission that tells its number
+  uint64_t missing_word_ = 0;             ///< of the results: what bank_remap leaves
   GpuCounts counts_;
   TopAsk ask_;
   mutable std::vector<float> top_values_;

@@ -1,8 +1,14 @@
 // The global expert bank: tensors as they stand in the file, in slots of segments, a storage buffer each. Slot s is in
-// segment s / kSegmentSlots, there at s % kSegmentSlots; its words start at a multiple of the bank's slot size.
+// segment s / segment_slots(), there at s % segment_slots(). A slot holds gate, then up, in the segments that
+// bank_gate_up reads, and down in those of bank_down.
 
-layout(constant_id = SPEC_BANK_SEGMENT_SLOTS) const uint kSegmentSlots = 1;
-layout(constant_id = SPEC_BANK_SLOT_WORDS) const uint kSlotWords = 4;     // of gate and up
+#ifndef BANK_SEGMENTS
+#define BANK_SEGMENTS 8
+#endif
+
+uint segment_slots() { return push[PUSH_SEGMENT_SLOTS]; }
+
+layout(constant_id = SPEC_BANK_SLOT_WORDS) const uint kSlotWords = 4;     // of gate, and of up
 layout(constant_id = SPEC_BANK_DOWN_SLOT_WORDS) const uint kDownSlotWords = 4;
 layout(constant_id = SPEC_BANK_INNER) const uint kInner = 32;
 layout(constant_id = SPEC_BANK_HIDDEN) const uint kHidden = 32;
@@ -10,12 +16,9 @@ layout(constant_id = SPEC_BANK_WINNERS) const uint kWinners = 2;       // slots 
 layout(constant_id = SPEC_BANK_LIMIT) const float kLimit = 0.0;      // gate at most, up within +- this; 0 = none
 layout(constant_id = SPEC_BANK_PREWEIGHTED) const uint kPreweighted = 0;   // values between the products are rounded to bf16, the weight among them
 
-const uint kSegments = 8;
 const uint kNoSlot = 0xffffffffu;
 
-layout(set = 0, binding = 6) readonly buffer GateSegments { uint w[]; } gate_bank[kSegments];
-layout(set = 0, binding = 7) readonly buffer UpSegments { uint w[]; } up_bank[kSegments];
-layout(set = 0, binding = 8) readonly buffer DownSegments { uint w[]; } down_bank[kSegments];
+layout(set = 0, binding = 6) readonly buffer BankSegments { uint w[]; } bank[BANK_SEGMENTS];
 
 // A token's winners: slots, then weights.
 uint winner_slot(uint token, uint j) { return au32[push[PUSH_ROUTES] + token * 2 * kWinners + j]; }

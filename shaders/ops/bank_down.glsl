@@ -13,11 +13,11 @@ void main() {
     uint slot = winner_slot(token, j);
     if (slot == kNoSlot)
       continue;
-    uint segment = slot / kSegmentSlots, start = slot % kSegmentSlots * kDownSlotWords;
+    uint segment = slot / segment_slots(), start = slot % segment_slots() * kDownSlotWords;
     float weight = kPreweighted != 0 ? 1.0 : winner_weight(token, j);
     for (uint g = local_index(); g < groups; g += kLocal) {
       vec4 w[8];
-      down_group(segment, start, kHidden, groups, row, g, w);
+      bank_group(segment, start, kHidden, groups, row, g, w);
       for (uint i = 0; i < 8; ++i) {
         uint at = input_row(token * kWinners + j) + 32 * g + 4 * i;
         vec4 x = vec4(a32[at], a32[at + 1], a32[at + 2], a32[at + 3]);

@@ -1,7 +1,12 @@
-// act = silu(gate x) * (up x) of every winner. A workgroup has one inner row of one winner; grid: inner rows in x, winners in y,
+// act = activation(gate x) * (up x) of every winner. A workgroup has one inner row of one winner; grid: inner rows in x, winners in y,
 // tokens in z. Input: natural. Out: a row a winner, kWinners rows a token.
 
+#include "common/activation.glsl"
 #include "common/group_sum.glsl"
+
+layout(constant_id = SPEC_ACTIVATION) const uint kActivation = 0;
+layout(constant_id = SPEC_ALPHA) const float kAlpha = 0.0;
+layout(constant_id = SPEC_LIMIT) const float kBend = 0.0; // the activation's own limit
 
 void main() {
   if (gl_WorkGroupID.z >= token_count())
@@ -10,13 +15,13 @@ void main() {
   uint slot = winner_slot(token, winner);
   if (slot == kNoSlot)
     return;
-  uint segment = slot / kSegmentSlots, start = slot % kSegmentSlots * kSlotWords;
+  uint segment = slot / segment_slots(), start = slot % segment_slots() * 2 * kSlotWords;
   const uint groups = kHidden / 32;
   vec4 gate = vec4(0.0), up = vec4(0.0);
   for (uint g = local_index(); g < groups; g += kLocal) {
     vec4 a[8], b[8];
-    gate_group(segment, start, kInner, groups, row, g, a);
-    up_group(segment, start, kInner, groups, row, g, b);
+    bank_group(segment, start, kInner, groups, row, g, a);
+    bank_group(segment, start + kSlotWords, kInner, groups, row, g, b);
     for (uint j = 0; j < 8; ++j) {
       uint at = input_row(token) + 32 * g + 4 * j;
       vec4 x = vec4(a32[at], a32[at + 1], a32[at + 2], a32[at + 3]);
@@ -32,7 +37,7 @@ void main() {
     gate_sum = min(gate_sum, kLimit);
     up_sum = clamp(up_sum, -kLimit, kLimit);
   }
-  float act = gate_sum / (1.0 + exp(-gate_sum)) * up_sum;
+  float act = gated(gate_sum, up_sum, kActivation, kAlpha, kBend);
   if (kPreweighted != 0)
     act = to_bf16(winner_weight(token, winner) * act);
   a32[out_row(token * kWinners + winner) + row] = act;

@@ -17,7 +17,7 @@ void main() {
     bool routed = k < kChosen;
     uint expert = routed ? au32[input_row(token) + k] : 0;
     float weight = routed ? a32[input_row(token) + kChosen + k] : kSharedWeight;
-    uint slot = routed ? floatBitsToUint(v32[push[PUSH_VECTOR] + expert]) : kSharedSlot;
+    uint slot = routed ? vu32[push[PUSH_VECTOR] + expert] : kSharedSlot;
     if (slot == 0xffffffffu && routed) {
       results[cold_at + 1 + 2 * cold] = expert;
       results[cold_at + 2 + 2 * cold] = floatBitsToUint(weight);

@@ -11,6 +11,7 @@
 #include "formats/part_files.h"
 #include "formats/signing/signer_key.h"
 #include "runtime/cli/device_word.h"
+#include "runtime/cli/gpu_room.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/tool_main.h"
 #include "runtime/cli/whole_number.h"
@@ -32,6 +33,7 @@
 namespace {
 
 using cortiq::Status;
+using cortiq::runtime::cli::add_gpu_room;
 using cortiq::runtime::cli::complain;
 using cortiq::runtime::cli::memory_size;
 using cortiq::runtime::cli::whole_number;
@@ -45,6 +47,7 @@ struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
+  cortiq::runtime::cli::GpuRoomWords gpu_room;
   std::string numerics, target, memory, output, sequences, synthetic, threads, counted, processors, key;
   uint64_t seed = 0;
   bool bandwidth = false, barriers = false, machine = false;
@@ -94,6 +97,7 @@ void declare(CLI::App& app, CommandLine& line) {
         return cortiq::runtime::cli::parse_devices(word).empty() ? "'" + word + "' is no number of a GPU"
                                                                  : std::string();
       });
+  add_gpu_room(app, line.gpu_room, "");
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
       ->check(whole_number(0));
   app.add_option("--require-key", line.key,
@@ -331,6 +335,7 @@ Status run(CLI::App& app, CommandLine& line) {
       CORTIQ_RETURN_IF_ERROR(refuse(app, "--no-machine", {"--profile", "--roofline", "--verbose"}));
   CORTIQ_ASSIGN_OR_RETURN(line.model.threads, cortiq::bench::parse_threads(line.threads));
   line.model.memory = cortiq::runtime::cli::parse_memory_size(line.memory).value_or(0);
+  line.model.gpu_room = line.gpu_room.room();
   if (app.count("--fill") != 0)
     line.model.fill_seed = line.seed;
   if (!synthetic) {

@@ -97,7 +97,9 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
     how.kv = runtime::parse_kv_type(options.kv);
   if (!options.device.empty()) {
     CORTIQ_ASSIGN_OR_RETURN(
-        how.gpu, runtime::load_gpu_model(model->artifact(), {runtime::cli::parse_devices(options.device), how.kv}));
+        how.gpu, runtime::load_gpu_model(
+                     model->artifact(),
+                     {.devices = runtime::cli::parse_devices(options.device), .kv = how.kv, .room = options.gpu_room}));
   }
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())

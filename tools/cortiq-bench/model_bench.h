@@ -9,14 +9,16 @@
 
 #include "formats/signing/signer_key.h"
 #include "formats/status.h"
+#include "runtime/vulkan/gpu_room.h"
 
 namespace cortiq::bench {
 
 struct ModelBenchOptions {
   std::vector<std::string> files;
-  uint64_t prefill = 512;          ///< tokens of the prompt
-  uint64_t decode = 64;            ///< tokens generated after it
-  std::string device;              ///< number of a GPU; empty = the CPU
+  uint64_t prefill = 512; ///< tokens of the prompt
+  uint64_t decode = 64;   ///< tokens generated after it
+  std::string device;     ///< number of a GPU; empty = the CPU
+  runtime::GpuRoom gpu_room;
   std::vector<unsigned> threads;   ///< each is measured in turn
   std::vector<unsigned> sequences; ///< not empty: so many computed together are measured instead
   unsigned repeat = 3;

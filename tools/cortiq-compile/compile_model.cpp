@@ -176,6 +176,9 @@ Status compile_model(const CompileOptions& options) {
   facts.maxContext = options.max_context;
   facts.maxBatch = options.max_batch;
   facts.gpu = options.vulkan;
+  facts.gpuExperts = options.gpu_experts == "bank"        ? compiler::GpuExperts::kBank
+                     : options.gpu_experts == "bank-bf16" ? compiler::GpuExperts::kBankBf16
+                                                          : compiler::GpuExperts::kAll;
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
   facts.sourceName = name_of(options.model);

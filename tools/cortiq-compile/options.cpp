@@ -119,6 +119,10 @@ Status check(const CompileOptions& o) {
       return unsupported("--weights=link is not built yet; use --weights=embed");
     if (o.weights != "embed" && o.weights != "none")
       return invalid("--weights is embed or none, not '" + o.weights + "'");
+    if (o.gpu_experts != "all" && o.gpu_experts != "bank" && o.gpu_experts != "bank-bf16")
+      return invalid("--gpu-experts is all, bank or bank-bf16, not '" + o.gpu_experts + "'");
+    if (o.gpu_experts != "all" && !o.vulkan)
+      return invalid("--gpu-experts=" + o.gpu_experts + " is for a GPU; add vulkan to --target");
     return {};
   }
   if (!o.model.empty())
@@ -164,6 +168,11 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
           "Scales of q4tp, powers of two: exact as the C library's exp2f gives them, which is what the file means; "
           "vector as the polynomial of the reference's AVX2 kernels does"),
       cl::value_desc("exact|vector"), cl::location(o.q4tp_ladder), cl::init("exact"), cl::cat(main));
+  cl::opt<std::string, true> gpu_experts(
+      "gpu-experts",
+      cl::desc("Experts on a GPU: all of them; bank: as many as fit its memory, and the CPU runs the others "
+               "(of q4tp, mxfp4, or q2tp with q4tp); bank-bf16: with bf16 between the products"),
+      cl::value_desc("all|bank|bank-bf16"), cl::location(o.gpu_experts), cl::init("all"), cl::cat(main));
   cl::opt<std::string, true> path(
       "path",
       cl::desc("How products with many tokens are made: fused decodes weights for a few tokens at a time, materialised "

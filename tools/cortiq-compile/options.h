@@ -17,7 +17,8 @@ struct CompileOptions {
   std::string model;
   std::string output;
   std::string target = "native";
-  bool vulkan = false; ///< the word "vulkan" was among the targets: dispatches for a GPU are added
+  bool vulkan = false;             ///< the word "vulkan" was among the targets: dispatches for a GPU are added
+  std::string gpu_experts = "all"; ///< all on the device, or bank: as many as fit, or bank-bf16
   std::string numerics = "fast";
   std::string task;                  ///< the task mask to make part of the model; empty = all stay to choose from
   std::string weights = "embed";     ///< embed or none; with `gemv` the file that holds the payload

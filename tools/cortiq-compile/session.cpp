@@ -136,6 +136,8 @@ std::string shaping_options(const CompileOptions& o) {
   std::string text = "--numerics=" + o.numerics + " --max-batch=" + std::to_string(o.max_batch);
   if (o.vulkan)
     text += " --target=vulkan," + o.target;
+  if (o.gpu_experts != "all")
+    text += " --gpu-experts=" + o.gpu_experts;
   if (o.max_context != 0)
     text += " --max-context=" + std::to_string(o.max_context);
   if (!o.cache_key.empty())

@@ -70,8 +70,9 @@ Status serve(const ServeOptions& options) {
   const auto note = [](const std::string& sentence) {
     std::fprintf(stderr, "cortiq-serve: note: %s\n", sentence.c_str());
   };
-  CORTIQ_ASSIGN_OR_RETURN(
-      how.gpu, cortiq::runtime::cli::choose_gpu(*model.model, {options.device, how.cpu_fallback, false, how.kv}, note));
+  CORTIQ_ASSIGN_OR_RETURN(how.gpu,
+                          cortiq::runtime::cli::choose_gpu(
+                              *model.model, {options.device, how.cpu_fallback, false, how.kv, options.gpu_room}, note));
   SandboxMode sandbox = options.sandbox;
   std::string missing; // of the sandbox
   CORTIQ_RETURN_IF_ERROR(allow_driver(how.gpu != nullptr, sandbox, missing));

@@ -8,6 +8,7 @@
 #include "formats/mapped_file.h"
 #include "formats/quote.h"
 #include "runtime/cli/device_word.h"
+#include "runtime/cli/gpu_room.h"
 #include "runtime/cli/memory_size.h"
 #include "runtime/cli/tool_main.h"
 #include "runtime/cli/whole_number.h"
@@ -32,6 +33,7 @@ struct RawOptions {
   std::string key_file, kv, memory, cache, signer, sandbox = "off", max_body = "8M", log = "text", fallback;
   std::string pooling = "mean", numa = "auto";
   uint64_t timeout = 600, drain = 30, health = 0;
+  runtime::cli::GpuRoomWords gpu_room;
 };
 
 void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
@@ -124,6 +126,7 @@ void declare(CLI::App& app, ServeOptions& o, RawOptions& raw) {
         return word == "list" ? "cortiq-run --device list shows them" : runtime::cli::check_device(word);
       })
       ->group(work);
+  runtime::cli::add_gpu_room(app, raw.gpu_room, work);
   app.add_option("--fallback", raw.fallback, "cpu: sessions go on there when the GPU fails")
       ->check(CLI::IsMember({"cpu"}))
       ->group(work);
@@ -198,6 +201,7 @@ ParseOutcome parse_serve_options(int argc, char** argv, ServeOptions& out) {
   if (out.http.host.empty()) // the library would take it for every address there is
     return refuse("--host names no address; give 127.0.0.1 for this machine alone, or 0.0.0.0 for all");
   out.memory = runtime::cli::parse_memory_size(raw.memory).value_or(0);
+  out.gpu_room = raw.gpu_room.room();
   out.scheduler.cache_bytes = runtime::cli::parse_memory_size(raw.cache).value_or(0);
   out.http.max_body = runtime::cli::parse_memory_size(raw.max_body).value_or(0);
   out.http.timeout = std::chrono::seconds(raw.timeout);

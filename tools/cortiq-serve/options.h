@@ -5,6 +5,7 @@
 #include <string>
 
 #include "formats/signing/signer_key.h"
+#include "runtime/vulkan/gpu_room.h"
 #include "tools/cortiq-serve/engine/scheduler.h"
 #include "tools/cortiq-serve/http/server.h"
 #include "tools/cortiq-serve/sandbox/sandbox.h"
@@ -17,7 +18,8 @@ struct ServeOptions {
   runtime::Pooling pooling = runtime::Pooling::kMean; ///< of embeddings whose request names none
   uint64_t memory = 0;
   bool verify = false;
-  std::string device = "auto";                   ///< as runtime/cli/gpu_choice.h
+  std::string device = "auto"; ///< as runtime/cli/gpu_choice.h
+  runtime::GpuRoom gpu_room;
   std::optional<formats::SignerKey> require_key; ///< whoever has to have signed the artifact
   SandboxMode sandbox = SandboxMode::kOff;
   SchedulerOptions scheduler;

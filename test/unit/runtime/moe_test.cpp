@@ -303,6 +303,51 @@ Row Layer::reference(const float* input) const {
   return y;
 }
 
+// Where experts run elsewhere too, choices that name none have no pair, and only the experts' sum is made.
+TEST(MoeMissing, OnlyNamedExpertsAreSummed) {
+  constexpr uint32_t kTokens = 3, kChoices = 2, kExperts = 4, kHidden = 16;
+  OpRunner run(kTokens);
+  const uint32_t ids = run.slot(kChoices, BufferKind::I32), weights = run.slot(kChoices),
+                 plan = run.slot(2 * kExperts + 2 + 2 * kChoices, BufferKind::I32),
+                 pairs = run.slot(kHidden, BufferKind::F32, kChoices), residual = run.slot(kHidden),
+                 shared = run.slot(kHidden), out = run.slot(kHidden);
+  artifact::MoePlanOpT sort;
+  sort.ids = ids;
+  sort.plan = plan;
+  sort.experts = kExperts;
+  run.stage(std::move(sort));
+  artifact::MoeCombineOpT combine;
+  combine.plan = plan;
+  combine.experts = kExperts;
+  combine.weights = weights;
+  combine.pairs = pairs;
+  combine.residual = residual;
+  combine.shared = shared;
+  combine.out = out;
+  run.stage(std::move(combine));
+  const Status resolved = run.resolve();
+  ASSERT_TRUE(resolved.ok()) << resolved.message();
+  const int32_t chosen[kTokens][kChoices] = {{3, -1}, {-1, -1}, {1, 3}};
+  // Pairs by expert: 1 of token 2, 3 of token 0, 3 of token 2; no others have rows.
+  const float rows[kTokens * kChoices] = {2, 3, 5, NAN, NAN, NAN};
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    std::memcpy(run.bytes(ids, t), chosen[t], sizeof(chosen[t]));
+    for (uint32_t j = 0; j < kChoices; ++j) {
+      run.f32(weights, t)[j] = static_cast<float>(10 * (j + 1));
+      std::fill_n(run.f32(pairs, t) + j * kHidden, kHidden, rows[t * kChoices + j]);
+    }
+    std::fill_n(run.f32(residual, t), kHidden, NAN);
+    std::fill_n(run.f32(shared, t), kHidden, NAN);
+  }
+  run.missing_experts = true;
+  run.run(0, kTokens);
+  for (uint32_t i = 0; i < kHidden; ++i) {
+    EXPECT_EQ(run.f32(out, 0)[i], 30);
+    EXPECT_EQ(run.f32(out, 1)[i], 0);
+    EXPECT_EQ(run.f32(out, 2)[i], 120);
+  }
+}
+
 class Moe : public testing::TestWithParam<Case> {};
 
 TEST_P(Moe, BatchesEqualSingleTokensAndTheReference) {

@@ -64,6 +64,7 @@ public:
   void run(uint64_t first, uint64_t count, unsigned threads = 1) {
     StepContext step;
     step.arena = arena();
+    step.missing_experts = missing_experts;
     const StepShape shape{first, count, threads};
     uint8_t* scratch = scratch_.data() + (64 - reinterpret_cast<uintptr_t>(scratch_.data()) % 64) % 64;
     for (const auto& call : calls_)
@@ -77,6 +78,7 @@ public:
   uint8_t* scratch() { return scratch_.data() + (64 - reinterpret_cast<uintptr_t>(scratch_.data()) % 64) % 64; }
   uint8_t* arena() { return arena_.data() + (64 - reinterpret_cast<uintptr_t>(arena_.data()) % 64) % 64; }
 
+  bool missing_experts = false; ///< as in StepContext
   Resolver resolver;
 
 private:

@@ -13,7 +13,7 @@ namespace {
 
 using namespace formats; // codecs, and the numbers of shader_abi.h
 
-constexpr uint32_t kChosen = 3, kWinners = 4, kCount = 2, kSegmentSlots = 2;
+constexpr uint32_t kChosen = 3, kWinners = 4, kCount = 2;
 constexpr uint32_t kNone = 0xffffffffu;
 
 struct Geometry {
@@ -21,7 +21,8 @@ struct Geometry {
   float limit;
   double error; ///< normalised, at most
 };
-constexpr Geometry kSmall{128, 64, 6, 0.5f, 0.02}, kRelease{5120, 2304, 16, 10.0f, 0.01};
+constexpr Geometry kSmall{128, 64, 6, 0.5f, 0.02}, kSixteen{128, 64, 16, 0.5f, 0.02},
+    kRelease{5120, 2304, 16, 10.0f, 0.01};
 
 float rounded(float x, bool half) {
   uint32_t b = std::bit_cast<uint32_t>(x);
@@ -43,11 +44,12 @@ struct Bank {
     }
   }
   uint32_t words() const { return static_cast<uint32_t>(slots[0].size() / 4); }
-  void put(Dispatch& d, uint32_t bank) const {
+  /// Into segments whose slots have `parts` matrices, as number `part` of each.
+  void put(Dispatch& d, uint32_t segment_slots, uint32_t parts = 1, uint32_t part = 0) const {
     for (uint32_t s = 0; s < slots.size(); ++s) {
-      Words& segment = d.buffers[kFirstSegment + kSegments * bank + s / kSegmentSlots];
-      segment.resize((s % kSegmentSlots + 1) * words());
-      std::memcpy(segment.data() + s % kSegmentSlots * words(), slots[s].data(), slots[s].size());
+      Words& segment = d.buffers[kFirstSegment + s / segment_slots];
+      segment.resize(std::max<size_t>(segment.size(), (s % segment_slots + 1) * parts * words()));
+      std::memcpy(segment.data() + (s % segment_slots * parts + part) * words(), slots[s].data(), slots[s].size());
     }
   }
   std::vector<double> times(uint32_t slot, const std::vector<double>& x) const {
@@ -64,9 +66,11 @@ struct Bank {
 
 class BankTest : public ShaderTest {
 protected:
-  /// Normalised error below what the geometry says, cosine above 0.999.
-  void check(const Geometry& geometry, const char* outer, const char* inner, bool preweighted) {
-    SCOPED_TRACE(std::string(outer) + (preweighted ? " preweighted" : ""));
+  /// Normalised error below what the geometry says, cosine above 0.999. Two slots a segment, or with `sixteen` one.
+  void check(const Geometry& geometry, const char* outer, const char* inner, bool preweighted, bool sixteen = false) {
+    SCOPED_TRACE(std::string(outer) + (preweighted ? " preweighted" : "") + (sixteen ? " sixteen segments" : ""));
+    const uint32_t segment_slots = sixteen ? 1 : 2;
+    const char* suffix = sixteen ? "_s16" : "";
     const uint32_t hidden = geometry.hidden, width = geometry.inner;
     const float limit = geometry.limit;
     const Bank gate(outer, geometry.slots, width, hidden, 10), up(outer, geometry.slots, width, hidden, 20),
@@ -106,21 +110,25 @@ protected:
          {kSpecBankSharedSlot, shared_slot},
          {kSpecScale, std::bit_cast<uint32_t>(kSharedWeight)}},
         d);
-    gate.put(d, 0);
-    up.put(d, 1);
-    down.put(d, 2);
-    std::vector<std::pair<uint32_t, uint32_t>> shape = {
-        {kSpecLocal, 32},          {kSpecBankSegmentSlots, kSegmentSlots}, {kSpecBankInner, width},
-        {kSpecBankHidden, hidden}, {kSpecBankWinners, kWinners},           {kSpecBankPreweighted, preweighted}};
+    gate.put(d, segment_slots, 2, 0);
+    up.put(d, segment_slots, 2, 1);
+    std::vector<std::pair<uint32_t, uint32_t>> shape = {{kSpecLocal, 32},
+                                                        {kSpecBankInner, width},
+                                                        {kSpecBankHidden, hidden},
+                                                        {kSpecBankWinners, kWinners},
+                                                        {kSpecBankPreweighted, preweighted}};
     auto first = shape, second = shape;
     first.insert(first.end(), {{kSpecBankSlotWords, gate.words()}, {kSpecBankLimit, std::bit_cast<uint32_t>(limit)}});
     second.push_back({kSpecBankDownSlotWords, down.words()});
-    d.push = {0, 0, act_at, 0, 0, hidden, width, 0, 0, 0, 0, winners_at};
+    d.push = {segment_slots, 0, act_at, 0, 0, hidden, width, 0, 0, 0, 0, winners_at};
     d.grid = {width, kWinners, kCount};
-    run(std::string("bank_gate_up_") + outer, first, d);
-    d.push = {0, act_at, out_at, 0, 0, width, hidden, 0, 0, 0, 0, winners_at};
+    run(std::string("bank_gate_up_") + outer + suffix, first, d);
+    for (uint32_t s = 0; s < kSegments; ++s)
+      d.buffers.erase(kFirstSegment + s);
+    down.put(d, segment_slots);
+    d.push = {segment_slots, act_at, out_at, 0, 0, width, hidden, 0, 0, 0, 0, winners_at};
     d.grid = {hidden, 1, kCount};
-    run(std::string("bank_down_") + inner, second, d);
+    run(std::string("bank_down_") + inner + suffix, second, d);
     if (HasFatalFailure())
       return;
     for (uint32_t t = 0; t < kCount; ++t) {
@@ -169,6 +177,12 @@ TEST_F(BankTest, EveryCodecInBothModes) {
     check(kSmall, "q4tp", "q4tp", preweighted);
     check(kSmall, "q2tp", "q4tp", preweighted);
   }
+}
+
+TEST_F(BankTest, SixteenSegmentsOfEveryCodec) {
+  check(kSixteen, "mxfp4", "mxfp4", false, true);
+  check(kSixteen, "q4tp", "q4tp", true, true);
+  check(kSixteen, "q2tp", "q4tp", false, true);
 }
 
 // Sixteen slots of 6 MB, three banks, the host's products in doubles: too slow for every day.

@@ -99,15 +99,13 @@ bool make_layouts(Device::State& s, std::string& why) {
   std::vector<VkDescriptorSetLayoutBinding> bindings;
   for (uint32_t b = 0; b < kBindings; ++b)
     bindings.push_back({b, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-  for (uint32_t b = 0; b < kBanks; ++b)
-    bindings.push_back(
-        {kBindings + b, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSegments, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+  bindings.push_back({kBindings, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSegments, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
   VkDescriptorSetLayoutCreateInfo set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, nullptr, 0,
                                          static_cast<uint32_t>(bindings.size()), bindings.data()};
   VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
   VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
                                   VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, 0};
-  VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBindings + kBanks * kSegments};
+  VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kBindings + kSegments};
   VkDescriptorPoolCreateInfo descriptors = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, 1, 1, &size};
   VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
   if (!ok(vkCreateDescriptorSetLayout(s.device, &set, nullptr, &s.set_layout), "vkCreateDescriptorSetLayout", why))
@@ -238,7 +236,7 @@ Device* Device::get(std::string& why) {
 
 bool Device::run(Dispatch& dispatch, std::string& why) {
   State& s = *state_;
-  constexpr uint32_t kAll = kBindings + kBanks * kSegments;
+  constexpr uint32_t kAll = kBindings + kSegments;
   std::vector<std::unique_ptr<Buffer>> buffers(kAll);
   for (uint32_t b = 0; b < kAll; ++b) {
     if (b >= kBindings && !dispatch.buffers.count(b))
@@ -257,8 +255,8 @@ bool Device::run(Dispatch& dispatch, std::string& why) {
   std::vector<VkWriteDescriptorSet> writes;
   for (uint32_t b = 0; b < kAll; ++b) {
     infos[b] = {(buffers[b] ? buffers[b] : buffers[0])->buffer, 0, VK_WHOLE_SIZE};
-    const uint32_t binding = b < kBindings ? b : kBindings + (b - kBindings) / kSegments;
-    const uint32_t element = b < kBindings ? 0 : (b - kBindings) % kSegments;
+    const uint32_t binding = b < kBindings ? b : kBindings;
+    const uint32_t element = b < kBindings ? 0 : b - kBindings;
     writes.push_back({VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set, binding, element, 1,
                       VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, nullptr, &infos[b], nullptr});
   }

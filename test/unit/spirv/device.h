@@ -16,8 +16,8 @@ namespace cortiq::codegen {
 /// The bindings of shaders/common/bindings.glsl.
 enum Binding : uint32_t { kWeights = 0, kArena = 1, kVectors = 2, kCache = 3, kStep = 4, kResults = 5, kBindings = 6 };
 
-/// Three arrays of segments follow; segment s of bank b is buffer kFirstSegment + kSegments * b + s.
-inline constexpr uint32_t kBanks = 3, kSegments = 8, kFirstSegment = kBindings;
+/// An array of segments follows; segment s is buffer kFirstSegment + s.
+inline constexpr uint32_t kSegments = 16, kFirstSegment = kBindings;
 
 using Words = std::vector<uint32_t>;
 

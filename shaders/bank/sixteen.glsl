@@ -1,0 +1,2 @@
+// For a bank of sixteen segments.
+#define BANK_SEGMENTS 16
