@@ -145,8 +145,10 @@ Status VulkanModel::choose_steps() {
   for (uint32_t s = range_.first; s < range_.end; ++s)
     for (uint32_t d = 0; !on_cpu(s) && d < steps[s]->dispatches()->size(); ++d)
       banked = banked || steps[s]->dispatches()->Get(d)->bank() != artifact::BankPart::None;
-  if (!banked)
+  if (!banked && bank_) {
     bank_.reset();
+    bank_refusal_ = "the mixtures of the expert bank run on the CPU";
+  }
   choose_units();
   picks_fit_ = range_.end == steps.size() && program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
   return {};
