@@ -108,6 +108,8 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   CORTIQ_ASSIGN_OR_RETURN(const KernelPlacement placement, placeKernels(contents.kernels, contents.machine));
   std::vector<uint32_t> copies;
   GpuWeights gpuWeights{contents.manifest, copies, facts.gpuExperts};
+  if (facts.gpuRange != 0)
+    gpuWeights.range = facts.gpuRange;
   for (const TargetProgram& program : programs)
     CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr, contents));
   if (programs.size() == 1)

@@ -22,6 +22,7 @@ struct ArtifactFacts {
   bool embedWeights = true;
   bool gpu = false; ///< add the program's form for a GPU
   GpuExperts gpuExperts = GpuExperts::kAll;
+  uint64_t gpuRange = 0;           ///< bytes that a device binds at least; 0: as Vulkan says
   std::vector<uint8_t> tokenizer;  ///< the tokenizer section
   uint32_t tokenCount = 0;         ///< ids that have a text
   std::string textAbsent;          ///< why `tokenizer` is empty, for whoever asks the artifact for text

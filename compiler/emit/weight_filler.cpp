@@ -151,7 +151,7 @@ StatusOr<WeightFiller> makeWeightFiller(ModuleOp module, const ModelBytes& model
   for (const uint32_t original : copies) {
     Job job = (*jobs)[original];
     job.layout = static_cast<formats::LayoutId>(table[jobs->size()]->layout);
-    if (job.codec->variable_size) {
+    if (job.codec && job.codec->variable_size) {
       CORTIQ_ASSIGN_OR_RETURN(
           table[jobs->size()]->bytes,
           formats::packed_payload_bytes(*job.codec, job.layout, job.payload, job.sourceRows, job.cols, job.rowMap));

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "compiler/gpu/Bank.h"
+#include "compiler/gpu/PairExperts.h"
 #include "compiler/gpu/Product.h"
 #include "formats/layout/layout.h"
 
@@ -93,7 +94,7 @@ void addChoice(const artifact::MoeRouteOpT& route, GpuBuilder& builder, Constant
 
 /// Whether tiles of integer products serve both roles of many tokens.
 bool tiled(const ExpertGroup& group, const GpuBuilder& builder) {
-  return builder.eightBits(group.x) && builder.eightBits(group.gated) &&
+  return !group.pairs && builder.eightBits(group.x) && builder.eightBits(group.gated) &&
          !codecTemplate("matmul_tile_i8", builder.weight(group.gate->parts[0]->weight)).empty() &&
          !codecTemplate("matmul_tile_i8", builder.weight(group.down->parts[0]->weight)).empty();
 }
@@ -251,6 +252,10 @@ void addSlot(std::vector<uint32_t>& list, uint32_t slot) {
     list.push_back(slot);
 }
 
+bool fits(const ExpertGroup& group, const GpuBuilder& builder) {
+  return group.experts <= kMostExperts && uint64_t{group.chosen} * builder.maxBatch() <= kMostWorkgroups;
+}
+
 } // namespace
 
 Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder) {
@@ -258,6 +263,10 @@ Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder) {
   Constants constants{{kSpecLocal, group.experts > 64 ? 256u : 64u}, {kSpecExperts, group.chosen}};
   addChoice(route, builder, constants);
   artifact::GpuDispatchT d;
+  if (group.mask) {
+    constants.push_back({kSpecMasked, 1});
+    d.mask_row = builder.maskRow(*group.mask, group.experts);
+  }
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("moe_route", std::move(constants)));
   d.groups = 1;
   d.push.resize(kPushWords);
@@ -298,7 +307,7 @@ ExpertGroups::ExpertGroups(const artifact::ProgramT& program, const GpuBuilder& 
           groups_.emplace_back().plan = plan;
   for (uint32_t s = 0; s < program.stages.size(); ++s)
     for (const auto& call : program.stages[s]->calls)
-      add(call->op, s);
+      add(*call, s);
   for (ExpertGroup& group : groups_) {
     group.experts = group.plan->experts;
     if (group.glu && group.up && group.up->parts[0]->out == group.glu->gate)
@@ -311,6 +320,10 @@ ExpertGroups::ExpertGroups(const artifact::ProgramT& program, const GpuBuilder& 
       group.inner = builder.weight(group.gate->parts[0]->weight).rows;
     group.reason = refusal(group, builder);
     group.bank = builder.experts() != GpuExperts::kAll;
+    if (!group.bank && !group.reason.empty() && refusePairs(group, builder).empty() && fits(group, builder)) {
+      group.reason.clear();
+      group.pairs = true;
+    }
   }
 }
 
@@ -326,7 +339,8 @@ uint32_t ExpertGroups::of(const artifact::OpUnion& op) const {
   return found == byPlan_.end() ? kAbsent : found->second;
 }
 
-void ExpertGroups::add(const artifact::OpUnion& op, uint32_t stage) {
+void ExpertGroups::add(const artifact::CallT& call, uint32_t stage) {
+  const artifact::OpUnion& op = call.op;
   const uint32_t number = of(op);
   if (number == kAbsent)
     return;
@@ -338,13 +352,20 @@ void ExpertGroups::add(const artifact::OpUnion& op, uint32_t stage) {
       group.reason = "its experts are not one product each of gate, up and down";
     field = value;
   };
-  if (const auto* route = op.AsMoeRouteOp())
+  if (const auto* route = op.AsMoeRouteOp()) {
     set(group.route, route);
-  else if (const auto* glu = op.AsMoeGluOp())
-    set(group.glu, glu);
-  else if (const auto* combine = op.AsMoeCombineOp())
+    group.mask = call.mask.get();
+  } else if (const auto* glu = op.AsMoeGluOp()) {
+    addSlot(group.gates, glu->out);
+    addSlot(group.gates, glu->act_out);
+    if (group.glu)
+      group.reason = "its experts are not one product each of gate, up and down";
+    else
+      group.glu = glu;
+  } else if (const auto* combine = op.AsMoeCombineOp())
     set(group.combine, combine);
   else if (const auto* matmul = op.AsMoeMatmulOp()) {
+    group.products.push_back(matmul);
     if (group.glu)
       set(group.down, matmul);
     else if (!group.gate)
@@ -353,6 +374,8 @@ void ExpertGroups::add(const artifact::OpUnion& op, uint32_t stage) {
       set(group.up, matmul);
   } else if (const auto* gather = op.AsMoeGatherOp()) {
     // Column scales are the products' own affair on the GPU: all that is gathered is the token's row.
+    addSlot(group.gathered, gather->out);
+    addSlot(group.gathered, gather->act_out);
     const uint32_t from = gather->act != kAbsent && gather->act_out != kAbsent ? gather->act : gather->x;
     if (group.x == kAbsent || from == gather->act)
       group.x = from;
@@ -385,7 +408,7 @@ std::string ExpertGroups::refusal(const ExpertGroup& group, const GpuBuilder& bu
   if (group.combine->weights != group.route->weights || group.combine->pairs != group.down->parts[0]->out ||
       (group.glu->out == kAbsent) == (group.glu->act_out == kAbsent))
     return "its experts are not one product each of gate, up and down";
-  if (group.experts > kMostExperts || uint64_t{group.chosen} * builder.maxBatch() > kMostWorkgroups)
+  if (!fits(group, builder))
     return "it has more experts than a workgroup can choose from";
   if (builder.elements(group.x) != builder.weight(group.gate->parts[0]->weight).cols)
     return "its experts read a part of a row";
@@ -408,16 +431,18 @@ std::optional<GpuCall> ExpertGroups::call(const artifact::OpUnion& op, uint32_t 
   if (op.AsMoeRouteOp()) {
     out.reads = {group.route->logits};
     out.writes = {ids};
-    out.choosesFor = number;
+    out.choosesFor = group.pairs ? kAbsent : number;
     out.lower = [&group](GpuBuilder& builder) { return lowerRoute(group, builder); };
     return out;
   }
-  if (op.AsMoePlanOp() && !single) {
+  if (op.AsMoePlanOp() && (!single || group.pairs)) {
     out.reads = {ids};
     out.writes = {plan};
     out.lower = [&group](GpuBuilder& builder) { return lowerPlan(group, builder); };
     return out;
   }
+  if (group.pairs && !op.AsMoeCombineOp())
+    return pairCall(op, group);
   if (op.AsMoeMatmulOp() == group.gate && group.gate) {
     out.reads = {group.x, single ? ids : plan};
     out.writes = {group.gated};
@@ -451,7 +476,7 @@ std::optional<GpuCall> ExpertGroups::call(const artifact::OpUnion& op, uint32_t 
     }
     return out;
   }
-  if (op.AsMoeCombineOp() && !single) {
+  if (op.AsMoeCombineOp() && (!single || group.pairs)) {
     out.reads = {group.combine->pairs, ids};
     addedBy(*group.combine, out.reads);
     out.writes = {group.combine->out};

@@ -14,6 +14,7 @@ namespace cortiq::compiler {
 
 struct ExpertGroup {
   const artifact::MoeRouteOpT* route = nullptr;
+  const artifact::MaskBitsT* mask = nullptr; ///< which experts may be chosen
   const artifact::MoePlanOpT* plan = nullptr;
   const artifact::MoeMatmulOpT *gate = nullptr, *up = nullptr, *down = nullptr;
   const artifact::MoeGluOpT* glu = nullptr;
@@ -21,13 +22,16 @@ struct ExpertGroup {
   uint32_t x = kAbsent;     ///< slot of what tokens give the experts
   uint32_t gated = kAbsent; ///< slot of the pairs' rows between the products
   uint32_t experts = 0, chosen = 0;
-  uint64_t inner = 0;                 ///< values of such a row
-  uint32_t first = kAbsent, last = 0; ///< stages
-  std::string reason;                 ///< why the GPU cannot have it
-  bool routeInProducts = false;       ///< of a single token: the first products make the choice
-  bool bank = false;                  ///< its experts lie in the expert bank
-  uint32_t bankLayer = 0;             ///< number among those of the bank
-  uint64_t remap = 0;                 ///< where its table of slots stands among the vectors
+  uint64_t inner = 0;                                  ///< values of such a row
+  std::vector<const artifact::MoeMatmulOpT*> products; ///< all of them, in their order
+  std::vector<uint32_t> gathered, gates;               ///< slots that gathering, and gated units, fill on the CPU
+  bool pairs = false;                                  ///< product by product (PairExperts.h)
+  uint32_t first = kAbsent, last = 0;                  ///< stages
+  std::string reason;                                  ///< why the GPU cannot have it
+  bool routeInProducts = false;                        ///< of a single token: the first products make the choice
+  bool bank = false;                                   ///< its experts lie in the expert bank
+  uint32_t bankLayer = 0;                              ///< number among those of the bank
+  uint64_t remap = 0;                                  ///< where its table of slots stands among the vectors
 };
 
 /// The choice of experts as a dispatch of its own.
@@ -53,7 +57,7 @@ public:
   bool decides(uint32_t slot) const;
 
 private:
-  void add(const artifact::OpUnion& op, uint32_t stage);
+  void add(const artifact::CallT& call, uint32_t stage);
   std::string refusal(const ExpertGroup& group, const GpuBuilder& builder) const;
   /// Of what they are made.
   std::string refuseExperts(const ExpertGroup& group, const GpuBuilder& builder) const;

@@ -172,7 +172,7 @@ bool Fusion::takesNorm(const GpuStage& stage, const GpuStage& next, const std::v
         if (call.takesWhole(out))
           return false;
         for (const GpuCall::Product& read : call.products)
-          if (read.input == out && builder_.weight(read.weight).cols != elements)
+          if (read.input == out && (!call.takesUnfinished || builder_.weight(read.weight).cols != elements))
             return false;
       }
   }
@@ -232,7 +232,7 @@ void Fusion::joinChoices(std::vector<GpuStage>& stages) {
       if (choice.choosesFor == kAbsent)
         return false;
       ExpertGroup& group = experts_.groups()[choice.choosesFor];
-      if (group.experts > kMostChoicesInProducts)
+      if (group.experts > kMostChoicesInProducts || group.mask)
         return false;
       group.routeInProducts = true;
       for (GpuStage& other : stages)

@@ -26,7 +26,7 @@ const Codec* codecOf(const artifact::WeightT& weight) {
 
 std::string codecTemplate(std::string_view op, const artifact::WeightT& weight) {
   const Codec* codec = codecOf(weight);
-  if (!codec || !weight.blend.empty())
+  if (!codec)
     return {};
   std::string name = std::string(op) + "_" + std::string(codec->name);
   return codegen::has_shader_template(name) ? name : std::string();
@@ -48,8 +48,8 @@ std::string refuseVector(uint32_t index, const GpuBuilder& builder) {
     return {};
   const artifact::WeightT& weight = builder.weight(index);
   const bool plain = weight.layout == static_cast<uint8_t>(LayoutId::kVerbatim) &&
-                     weight.codec == static_cast<uint16_t>(CodecId::kF32) && weight.blend.empty();
-  return plain ? std::string() : "vector " + weight.name + " is made at run time";
+                     weight.codec == static_cast<uint16_t>(CodecId::kF32);
+  return plain ? std::string() : "vector " + weight.name + " is no row of floats";
 }
 
 std::string refuseVectors(const std::vector<uint32_t>& weights, const GpuBuilder& builder) {
@@ -112,7 +112,7 @@ uint32_t GpuBuilder::vector(uint32_t weight) {
     auto row = std::make_unique<artifact::GpuVectorT>();
     row->weight = weight;
     row->start = out_.vector_floats;
-    out_.vector_floats += ceilDiv(manifest_.weights[weight]->bytes, 16) * 4;
+    out_.vector_floats += ceilDiv(manifest_.weights[weight]->cols, 4) * 4;
     out_.vectors.push_back(std::move(row));
   }
   return at->second;
@@ -137,11 +137,49 @@ StatusOr<uint32_t> GpuBuilder::matrix(uint32_t weight, LayoutId layout) {
     row->layout = static_cast<uint8_t>(layout);
     row->rows = source.rows;
     row->cols = source.cols;
-    CORTIQ_ASSIGN_OR_RETURN(row->bytes, packed_bytes(*codecOf(source), layout, source.rows, source.cols));
+    for (const auto& part : source.blend)
+      row->blend.push_back(std::make_unique<artifact::BlendPartT>(*part));
+    if (row->blend.empty()) {
+      CORTIQ_ASSIGN_OR_RETURN(row->bytes, packed_bytes(*codecOf(source), layout, source.rows, source.cols));
+    }
     manifest_.weights.push_back(std::move(row));
     weights_.copies.push_back(weight);
   }
   return at->second;
+}
+
+StatusOr<std::vector<RowRange>> GpuBuilder::slices(uint32_t weight, uint64_t step, uint64_t together) {
+  constexpr uint64_t kReadBehind = 512, kMostGrowth = 3; // of sizes that only the content tells
+  const artifact::WeightT& source = *manifest_.weights[weight];
+  const Codec& codec = *codecOf(source);
+  const auto bytes = [&](uint64_t rows) -> uint64_t {
+    const auto least = packed_bytes(codec, LayoutId::kPlanes, rows, source.cols);
+    return least.ok() ? *least * (codec.variable_size ? kMostGrowth : 1) + kReadBehind : UINT64_MAX;
+  };
+  const uint64_t range = weights_.range / together;
+  std::vector<RowRange> out;
+  if (!source.blend.empty() || bytes(source.rows) <= range)
+    return out;
+  uint64_t rows = ceilDiv(ceilDiv(source.rows, ceilDiv(bytes(source.rows), range)), step) * step;
+  while (rows > 0 && bytes(rows) > range)
+    rows -= step;
+  if (rows == 0)
+    return out;
+  CORTIQ_ASSIGN_OR_RETURN(const uint32_t whole, matrix(weight));
+  for (uint64_t first = 0; first < source.rows; first += rows) {
+    auto row = std::make_unique<artifact::GpuSliceT>();
+    row->weight = whole;
+    row->first = first;
+    row->rows = std::min(rows, source.rows - first);
+    const auto alike = [&](const auto& known) {
+      return known->weight == whole && known->first == row->first && known->rows == row->rows;
+    };
+    const auto at = std::ranges::find_if(out_.slices, alike);
+    out.push_back({first, row->rows, static_cast<uint32_t>(at - out_.slices.begin())});
+    if (at == out_.slices.end())
+      out_.slices.push_back(std::move(row));
+  }
+  return out;
 }
 
 StatusOr<GpuBuilder::Stack> GpuBuilder::stack(const std::vector<uint32_t>& weights) {
@@ -253,6 +291,8 @@ StatusOr<uint32_t> GpuBuilder::squares(uint64_t parts) {
 void GpuBuilder::add(Dispatches& list, artifact::GpuDispatchT dispatch) {
   dispatch.push.resize(kPushWords);
   dispatch.push[kPushHead] = head_ ? 1 : 0;
+  if (when_)
+    dispatch.when = std::make_unique<artifact::GpuWhenT>(*when_);
   list.push_back(std::make_unique<artifact::GpuDispatchT>(std::move(dispatch)));
 }
 
@@ -276,6 +316,45 @@ Status GpuBuilder::copyBehind(const GpuPlace& from, const GpuPlace& out, uint64_
   return {};
 }
 
+void GpuBuilder::setWhen(std::optional<artifact::GpuWhenT> when) {
+  when_ = std::move(when);
+  copied_.clear(); // a copy under one condition is none under another
+}
+
+uint32_t GpuBuilder::maskRow(const artifact::MaskBitsT& bits, uint64_t columns) {
+  for (uint32_t i = 0; i < out_.mask_rows.size(); ++i)
+    if (const artifact::MaskBitsT& known = *out_.mask_rows[i]->bits;
+        known.kind == bits.kind && known.layer == bits.layer && known.first == bits.first &&
+        known.group == bits.group && out_.mask_rows[i]->columns == columns)
+      return i;
+  auto row = std::make_unique<artifact::GpuMaskRowT>();
+  row->bits = std::make_unique<artifact::MaskBitsT>(bits);
+  row->columns = static_cast<uint32_t>(columns);
+  row->start = out_.mask_words;
+  out_.mask_words += static_cast<uint32_t>(ceilDiv(columns, 32));
+  out_.mask_rows.push_back(std::move(row));
+  return static_cast<uint32_t>(out_.mask_rows.size() - 1);
+}
+
+Status GpuBuilder::cutBehind(uint32_t slot, const artifact::MaskBitsT& bits, uint32_t gate) {
+  constexpr uint32_t kLocal = 128;
+  const GpuPlace out = place(slot);
+  artifact::GpuDispatchT made;
+  CORTIQ_ASSIGN_OR_RETURN(made.module_, module("cut", {{kSpecLocal, kLocal},
+                                                       {kSpecRows, uint32_t(elements(slot))},
+                                                       {kSpecOutOrder, out.lanes ? 1u : 0u}}));
+  made.groups = ceilDiv(elements(slot), kLocal);
+  made.mask_row = maskRow(bits, elements(slot));
+  made.push.resize(kPushWords);
+  made.push[kPushOut] = out.start;
+  made.push[kPushOutStride] = out.stride;
+  made.when = std::make_unique<artifact::GpuWhenT>();
+  made.when->masked = true;
+  made.when->gate = gate;
+  add(cuts_, std::move(made));
+  return {};
+}
+
 void GpuBuilder::beginStep(bool head, std::string name) {
   head_ = head;
   name_ = std::move(name);
@@ -284,7 +363,7 @@ void GpuBuilder::beginStep(bool head, std::string name) {
 }
 
 void GpuBuilder::endStep(std::vector<std::unique_ptr<artifact::GpuStepT>>& steps) {
-  for (Dispatches* list : {&prepared_, &current_, &behind_}) {
+  for (Dispatches* list : {&prepared_, &current_, &behind_, &cuts_}) {
     if (list->empty())
       continue;
     auto step = std::make_unique<artifact::GpuStepT>();
@@ -297,11 +376,11 @@ void GpuBuilder::endStep(std::vector<std::unique_ptr<artifact::GpuStepT>>& steps
 }
 
 const GpuOpRow* findGpuOp(artifact::Op op) {
-  static const GpuOpRow* const table[] = {&kGpuAdd,           &kGpuAttention,   &kGpuAttentionPrep, &kGpuCausalConv,
-                                          &kGpuClusterLogits, &kGpuConcatHeads, &kGpuEmbed,         &kGpuGate,
-                                          &kGpuGatedDelta,    &kGpuGlu,         &kGpuHadamard,      &kGpuKda,
-                                          &kGpuLogits,        &kGpuMatmul,      &kGpuNorm,          &kGpuPlace,
-                                          &kGpuQuantize,      &kGpuResonance,   &kGpuShortConv,     &kGpuVmfPhase};
+  static const GpuOpRow* const table[] = {
+      &kGpuAdd,       &kGpuAttention, &kGpuAttentionPrep, &kGpuCausalConv, &kGpuClusterLogits, &kGpuConcatHeads,
+      &kGpuEmbed,     &kGpuGate,      &kGpuGatedDelta,    &kGpuGlu,        &kGpuHadamard,      &kGpuKda,
+      &kGpuLayerGate, &kGpuLogits,    &kGpuMatmul,        &kGpuNorm,       &kGpuPlace,         &kGpuQuantize,
+      &kGpuResonance, &kGpuShortConv, &kGpuTap,           &kGpuVmfPhase};
   for (const GpuOpRow* row : table)
     if (row->op == op)
       return row;

@@ -45,11 +45,21 @@ inline constexpr RowWords kRowInput{formats::kPushInput, formats::kPushInputStri
 /// Says in `push` that the row is at `place`.
 void putRow(std::vector<uint32_t>& push, RowWords words, const GpuPlace& place);
 
+/// Bytes that every device of Vulkan can bind.
+inline constexpr uint64_t kLeastRange = uint64_t{1} << 27;
+
+/// Rows of a matrix; all of it, or a slice.
+struct RowRange {
+  uint64_t first, rows;
+  uint32_t slice = 0xFFFFFFFF; ///< among the program's slices
+};
+
 /// The weights of an artifact, and those that were added in layout kPlanes. Forms of a program share them.
 struct GpuWeights {
   artifact::ManifestT& manifest;
   std::vector<uint32_t>& copies; ///< of which weight each is one that stands behind the program's own
   GpuExperts experts = GpuExperts::kAll;
+  uint64_t range = kLeastRange; ///< bytes of a matrix from which on it also has a form in parts, of so many at most
   using Key = std::pair<uint32_t, uint32_t>; ///< weight and layout
   llvm::DenseMap<Key, uint32_t> matrices = llvm::DenseMap<Key, uint32_t>();
 };
@@ -92,6 +102,9 @@ public:
   uint64_t reserveVector(uint64_t floats);
   /// The matrix in a layout that the GPU reads, made when it is asked for first.
   StatusOr<uint32_t> matrix(uint32_t weight, formats::LayoutId layout = formats::LayoutId::kPlanes);
+  /// The slices, of multiples of `step` rows, that a device takes that binds less than the matrix; none for one that
+  /// any device can bind. So many as `together` are bound at once.
+  StatusOr<std::vector<RowRange>> slices(uint32_t weight, uint64_t step, uint64_t together = 1);
   /// Matrices of equal shape and codec in layout kPlanes, side by side: the first, and how far they are apart in units
   /// of 16 bytes.
   struct Stack {
@@ -110,6 +123,14 @@ public:
   StatusOr<GpuPlace> inLanes(uint32_t slot, uint64_t column, uint64_t elements);
 
   void dispatch(artifact::GpuDispatchT dispatch) { add(current_, std::move(dispatch)); }
+  /// `part` is one of those that run in place of `whole` where the device binds less than its matrix.
+  void addPart(artifact::GpuDispatchT& whole, artifact::GpuDispatchT part) { add(whole.parts, std::move(part)); }
+  /// What has to be in force for all that is dispatched from here on; nothing by default.
+  void setWhen(std::optional<artifact::GpuWhenT> when);
+  /// The number of the row of bits that `bits` is for a result of so many columns.
+  uint32_t maskRow(const artifact::MaskBitsT& bits, uint64_t columns);
+  /// The mask in force cuts `slot`, in a step of its own behind all others of this one; not where it skips `gate`.
+  Status cutBehind(uint32_t slot, const artifact::MaskBitsT& bits, uint32_t gate);
   /// `out` becomes a copy of `from`, of `elements` values, in a step of its own behind this one.
   Status copyBehind(const GpuPlace& from, const GpuPlace& out, uint64_t elements);
 
@@ -160,8 +181,9 @@ private:
   llvm::StringMap<uint32_t> modules_;
   llvm::DenseMap<uint32_t, uint32_t> vectors_;
   std::map<std::vector<uint32_t>, uint32_t> words_;
-  llvm::DenseMap<uint32_t, Stack> stacks_;                         ///< by the first weight
-  Dispatches prepared_, current_, behind_;                         ///< steps in this order
+  llvm::DenseMap<uint32_t, Stack> stacks_;        ///< by the first weight
+  Dispatches prepared_, current_, behind_, cuts_; ///< steps in this order
+  std::optional<artifact::GpuWhenT> when_;
   llvm::DenseMap<std::pair<uint32_t, uint64_t>, uint32_t> copied_; ///< slot and column: start
   llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
   llvm::DenseSet<uint32_t> eightBits_;
@@ -224,8 +246,8 @@ const GpuOpRow* findGpuOp(artifact::Op op);
 
 // Rows of operations, in their files.
 extern const GpuOpRow kGpuAdd, kGpuAttention, kGpuAttentionPrep, kGpuCausalConv, kGpuClusterLogits, kGpuConcatHeads,
-    kGpuEmbed, kGpuGate, kGpuGatedDelta, kGpuGlu, kGpuHadamard, kGpuKda, kGpuLogits, kGpuMatmul, kGpuNorm, kGpuPlace,
-    kGpuQuantize, kGpuResonance, kGpuShortConv, kGpuVmfPhase;
+    kGpuEmbed, kGpuGate, kGpuGatedDelta, kGpuGlu, kGpuHadamard, kGpuKda, kGpuLayerGate, kGpuLogits, kGpuMatmul,
+    kGpuNorm, kGpuPlace, kGpuQuantize, kGpuResonance, kGpuShortConv, kGpuTap, kGpuVmfPhase;
 
 /// The dispatches behind a step that choose the largest logit of every head token.
 Status lowerArgmax(GpuBuilder& builder, uint32_t logits);

@@ -21,6 +21,7 @@ struct GpuCall {
     uint32_t input, weight, out;
   };
   std::vector<Product> products;
+  bool takesUnfinished = true; ///< its products can read a row that lacks its norm's factor
   EightBits eightBits = EightBits::kNever;
   uint64_t groupValues = 0; ///< with kWholeGroups: values that one workgroup's part of a result counts, 0 = all of it
   std::function<Status(GpuBuilder&)> lower;

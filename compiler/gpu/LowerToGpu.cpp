@@ -7,6 +7,7 @@
 #include "compiler/gpu/Bank.h"
 #include "compiler/gpu/Experts.h"
 #include "compiler/gpu/Fusion.h"
+#include "compiler/gpu/Overlay.h"
 #include "compiler/gpu/Units.h"
 #include "compiler/passes/StageEffects.h"
 
@@ -135,14 +136,16 @@ private:
   }
 
   std::string refusal(const artifact::CallT& call) const {
-    if (!call.alternatives.empty() || call.idle || call.mask || call.gate != kAbsent)
-      return "what it does depends on the skill or task in force";
     if (const uint32_t mixture = experts_.of(call.op); mixture != kAbsent)
-      return experts_.groups()[mixture].reason;
-    const GpuOpRow* row = findGpuOp(call.op.type);
-    if (!row)
-      return std::string("there is no shader for ") + artifact::EnumNameOp(call.op.type);
-    return row->refuse(call.op, builder_);
+      return call.alternatives.empty() ? experts_.groups()[mixture].reason : "its experts depend on the skill in force";
+    for (const auto& [op, when] : formsOf(call)) {
+      const GpuOpRow* row = findGpuOp(op->type);
+      if (!row)
+        return std::string("there is no shader for ") + artifact::EnumNameOp(op->type);
+      if (std::string reason = row->refuse(*op, builder_); !reason.empty())
+        return reason;
+    }
+    return {};
   }
 
   /// Column scales multiply what a product reads: on the CPU before it is quantized, on the GPU in the product. Both
@@ -233,16 +236,35 @@ private:
       GpuStage stage = stages_[s];
       stage.covers = {static_cast<uint32_t>(s)};
       for (size_t c = 0; stage.reason.empty() && c < program_.stages[s]->calls.size(); ++c) {
-        const artifact::OpUnion& op = program_.stages[s]->calls[c]->op;
-        const uint32_t mixture = experts_.of(op);
+        const artifact::CallT& row = *program_.stages[s]->calls[c];
+        const uint32_t mixture = experts_.of(row.op);
         if (mixture == kAbsent)
-          stage.calls.push_back(plainCall(op, &*std::next(stageOps_[s].getBody().front().begin(), c)));
-        else if (std::optional<GpuCall> call = experts_.call(op, mixture, single))
-          stage.calls.push_back(std::move(*call));
+          stage.calls.push_back(anyCall(row, &*std::next(stageOps_[s].getBody().front().begin(), c)));
+        else if (std::optional<GpuCall> call = experts_.call(row.op, mixture, single))
+          stage.calls.push_back(row.gate == kAbsent ? std::move(*call) : underGate(std::move(*call), row.gate));
       }
       if (!stage.reason.empty() || !stage.calls.empty())
         list.push_back(std::move(stage));
     }
+  }
+
+  GpuCall anyCall(const artifact::CallT& row, Operation* op) const {
+    if (!dependsOnOverlay(row))
+      return plainCall(row.op, op);
+    // Of a choice: its own call, if there is one, and those of skills.
+    SmallVector<Operation*> calls;
+    if (isa<kernel::ChooseOp>(op))
+      for (Region& region : op->getRegions())
+        for (Block& block : region)
+          for (Operation& call : block)
+            calls.push_back(&call);
+    else
+      calls.push_back(op);
+    std::vector<GpuForm> forms;
+    for (auto& [form, when] : formsOf(row)) {
+      forms.push_back({plainCall(*form, calls[forms.size()]), when});
+    }
+    return joinForms(std::move(forms), row.mask.get());
   }
 
   GpuCall plainCall(const artifact::OpUnion& op, Operation* call) const {

@@ -15,10 +15,10 @@ ProductShape productShape(uint64_t rows, uint64_t cols, bool eightBits) {
   return {rows >= 65536 ? 128u : 256u, eightBits ? 32u : std::min(32u, most), teamRows};
 }
 
-Constants shapeConstants(const artifact::WeightT& weight, const ProductShape& shape) {
+Constants shapeConstants(uint64_t rows, uint64_t cols, const ProductShape& shape) {
   return {{kSpecLocal, shape.local},
-          {kSpecRows, uint32_t(weight.rows)},
-          {kSpecCols, uint32_t(weight.cols)},
+          {kSpecRows, uint32_t(rows)},
+          {kSpecCols, uint32_t(cols)},
           {kSpecLanes, shape.lanes},
           {kSpecTeamRows, shape.teamRows}};
 }

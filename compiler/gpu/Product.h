@@ -27,7 +27,11 @@ inline constexpr uint32_t kManyTokens = 4;
 
 using Constants = std::vector<codegen::SpecValue>;
 
-Constants shapeConstants(const artifact::WeightT& weight, const ProductShape& shape);
+/// Of `rows` rows of a matrix.
+Constants shapeConstants(uint64_t rows, uint64_t cols, const ProductShape& shape);
+inline Constants shapeConstants(const artifact::WeightT& weight, const ProductShape& shape) {
+  return shapeConstants(weight.rows, weight.cols, shape);
+}
 
 /// Adds what a product has to know of an input that lacks its norm's factor.
 void addNormIn(const GpuBuilder::Unfinished* norm, Constants& constants, artifact::GpuDispatchT& d);

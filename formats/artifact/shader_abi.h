@@ -85,8 +85,10 @@ enum PushWord : uint32_t {
   kPushWeight2 = 13,    ///< second matrix of a pair, as kPushWeight
   kPushSquaresOut = 14, ///< where kSpecNormOut leaves its parts, one f32 a workgroup, workgroups a token
   // Of matrices of a single token only, in the place of what that does not need:
-  kPushEightBits = 9,   ///< with kSpecQuantOut 2: where the third row in 8 bits goes
-  kPushShared = 13,     ///< with kSpecShared: a row that is added
+  kPushEightBits = 9, ///< with kSpecQuantOut 2: where the third row in 8 bits goes
+  kPushClass = 12,  ///< with kSpecClassed: of each expert its number among the matrices, all ones = it has none; words
+                    ///< of the vectors
+  kPushShared = 13, ///< with kSpecShared: a row that is added
   kPushSharedGate = 10, ///< with kSpecShared 2: its gate
   kPushLogits = 4,      ///< with kSpecRoute
   kPushRouteBias = 7,
@@ -94,6 +96,8 @@ enum PushWord : uint32_t {
   // Of moe_combine only:
   kPushGate = 12, ///< of the shared row, of which there is one a token
   kPushGateStride = 14,
+  // Of cut and moe_route only:
+  kPushMask = 11, ///< with kSpecMasked: a bit a column, in words among the vectors; set at load
   kPushHead = 15,
 };
 
@@ -164,6 +168,10 @@ enum SpecId : uint32_t {
   kSpecRouteScale = 59, ///< f32
   kSpecRouteBias = 69,
   kSpecTop = 70,       ///< top_logits: values a record
+  kSpecMasked = 71,    ///< moe_route: 1 = experts whose bit at kPushMask is clear are closed
+  kSpecClassed = 72,   ///< matrix of experts in tiles: 1 = not all experts are among the matrices
+  kSpecFirstRow = 73,  ///< embed of a part: of the rows that are bound
+  kSpecAllRows = 74,   ///< embed of a part: rows of the whole
   kSpecInverse = 90,   ///< hadamard: as HadamardOp
   kSpecRounded = 91,   ///< hadamard: HadamardOp's half
   kSpecCorrects = 92,  ///< vmf_phase: VmfPhaseOp's delta

@@ -87,7 +87,15 @@ Status fill_random(const Codec& codec, LayoutId layout, uint64_t rows, uint64_t 
     return {};
   if (stream) {
     RandomStream random(seed, kSharedStream);
-    stream->fill(random, rows, cols, out.data());
+    const StreamPlanes* planes = find_stream_planes(codec.id, layout);
+    if (!planes) {
+      stream->fill(random, rows, cols, out.data());
+      return {};
+    }
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t bytes, packed_bytes(codec, LayoutId::kVerbatim, rows, cols));
+    std::vector<uint8_t> payload(bytes);
+    stream->fill(random, rows, cols, payload.data());
+    planes->pack(payload, rows, cols, {}, out.data());
     return {};
   }
   if (form->overlay) {

@@ -165,6 +165,8 @@ StatusOr<uint64_t> packed_bytes(const Codec& codec, LayoutId layout, uint64_t ro
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t payload, codec.payload_bytes(codec, rows, cols));
   if (layout == LayoutId::kVerbatim)
     return payload;
+  if (const StreamPlanes* planes = find_stream_planes(codec.id, layout))
+    return planes->least_bytes(codec, rows, cols);
   CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
   if (const OverlayForm* overlay = shape.form->overlay) {
     CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
@@ -188,6 +190,8 @@ StatusOr<uint64_t> packed_payload_bytes(const Codec& codec, LayoutId layout, std
     return least;
   if (layout == LayoutId::kVerbatim && is_identity(row_map, source_rows))
     return payload.size();
+  if (const StreamPlanes* planes = find_stream_planes(codec.id, layout))
+    return planes->bytes(codec, payload, source_rows, cols, row_map);
   if (const StreamForm* stream = find_stream_form(codec.id))
     return stream->taken_bytes(payload, source_rows, cols, row_map);
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, layout, rows, cols));
@@ -201,6 +205,8 @@ Status check_packed(const Codec& codec, LayoutId layout, std::span<const uint8_t
                     uint64_t cols) {
   if (layout == LayoutId::kVerbatim)
     return check_payload(codec, packed, rows, cols, /*strict=*/false);
+  if (const StreamPlanes* planes = find_stream_planes(codec.id, layout))
+    return planes->check(codec, packed, rows, cols);
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t least, packed_bytes(codec, layout, rows, cols));
   const OverlayForm* overlay = find_overlay(codec);
   if (!overlay)
@@ -231,6 +237,10 @@ Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payloa
     std::copy(payload.begin(), payload.end(), out.begin());
     return {};
   }
+  if (const StreamPlanes* planes = find_stream_planes(codec.id, layout)) {
+    planes->pack(payload, source_rows, cols, row_map, out.data());
+    return {};
+  }
   if (const StreamForm* stream = find_stream_form(codec.id)) {
     stream->take_rows(payload, source_rows, cols, row_map, out.data());
     return {};
@@ -257,6 +267,35 @@ Status pack(const Codec& codec, LayoutId layout, std::span<const uint8_t> payloa
   return {};
 }
 
+StatusOr<std::vector<uint8_t>> slice_planes(const Codec& codec, std::span<const uint8_t> packed, uint64_t rows,
+                                            uint64_t cols, uint64_t first, uint64_t count) {
+  CORTIQ_RETURN_IF_ERROR(check_packed(codec, LayoutId::kPlanes, packed, rows, cols));
+  if (count == 0 || !range_fits(first, count, rows))
+    return internal_error("rows that a tensor does not have were asked for");
+  if (const StreamPlanes* planes = find_stream_planes(codec.id, LayoutId::kPlanes))
+    return planes->slice(packed, rows, cols, first, count);
+  CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));
+  CORTIQ_ASSIGN_OR_RETURN(const Planes from, planes_of(codec, shape, rows));
+  CORTIQ_ASSIGN_OR_RETURN(const Planes to, planes_of(codec, shape, count));
+  std::vector<uint8_t> out(to.end);
+  std::copy_n(packed.begin(), shape.tensor_bytes + codebook_bytes(codec.id), out.begin());
+  for (size_t p = 0; p < from.planes.size(); ++p)
+    std::memcpy(out.data() + to.planes[p].start,
+                packed.data() + from.planes[p].start + first * from.planes[p].row_bytes,
+                count * from.planes[p].row_bytes);
+  if (const OverlayForm* overlay = shape.form->overlay) {
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t start, overlay_start(codec, LayoutId::kPlanes, rows, cols));
+    CORTIQ_ASSIGN_OR_RETURN(const uint64_t end, overlay_start(codec, LayoutId::kPlanes, count, cols));
+    std::vector<uint32_t> taken(count);
+    std::iota(taken.begin(), taken.end(), static_cast<uint32_t>(first));
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<uint8_t> entries,
+                            overlay->gather(packed.subspan(start), rows, cols, taken));
+    out.resize(end);
+    out.insert(out.end(), entries.begin(), entries.end());
+  }
+  return out;
+}
+
 Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const uint8_t> packed, uint64_t rows,
                          uint64_t cols, uint64_t row, float* out) {
   if (!codec.decode_row)
@@ -269,6 +308,11 @@ Status decode_packed_row(const Codec& codec, LayoutId layout, std::span<const ui
     return invalid("row " + std::to_string(row) + " of a tensor of " + std::to_string(rows) + " rows was asked for");
   if (layout == LayoutId::kVerbatim) {
     codec.decode_row(packed.data(), rows, cols, row, out);
+    return {};
+  }
+  if (const StreamPlanes* planes = find_stream_planes(codec.id, layout)) {
+    CORTIQ_RETURN_IF_ERROR(planes->check(codec, packed, rows, cols));
+    planes->decode_row(packed, rows, cols, row, out);
     return {};
   }
   CORTIQ_ASSIGN_OR_RETURN(const RecordShape shape, record_shape(codec, cols));

@@ -43,4 +43,8 @@ void write_codebook(const Codec& codec, const RecordShape& shape, uint8_t* tenso
 void scatter_row(const RecordShape& shape, const Planes& planes, uint64_t row, const uint8_t* record, uint8_t* tensor);
 void gather_row(const RecordShape& shape, const Planes& planes, uint64_t row, const uint8_t* tensor, uint8_t* record);
 
+/// Rows [first, first + count) of a tensor in layout kPlanes, as if they alone had been packed.
+StatusOr<std::vector<uint8_t>> slice_planes(const Codec& codec, std::span<const uint8_t> packed, uint64_t rows,
+                                            uint64_t cols, uint64_t first, uint64_t count);
+
 } // namespace cortiq::formats

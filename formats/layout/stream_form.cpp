@@ -10,4 +10,9 @@ const StreamForm* find_stream_form(CodecId codec) {
   return nullptr;
 }
 
+const StreamPlanes* find_stream_planes(CodecId codec, LayoutId layout) {
+  const StreamForm* form = layout == LayoutId::kPlanes ? find_stream_form(codec) : nullptr;
+  return form ? form->planes : nullptr;
+}
+
 } // namespace cortiq::formats

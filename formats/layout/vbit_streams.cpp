@@ -85,6 +85,7 @@ constinit const StreamForm kVBitForm = {
     .taken_bytes = taken_bytes<false>,
     .take_rows = take_rows<false>,
     .fill = fill<false>,
+    .planes = &kVBitPlanes,
 };
 
 constinit const StreamForm kVBitROForm = {
@@ -92,6 +93,7 @@ constinit const StreamForm kVBitROForm = {
     .taken_bytes = taken_bytes<true>,
     .take_rows = take_rows<true>,
     .fill = fill<true>,
+    .planes = &kVBitROPlanes,
 };
 
 } // namespace cortiq::formats

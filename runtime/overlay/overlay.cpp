@@ -24,7 +24,8 @@ StatusOr<uint32_t> part_of(const artifact::Weight& mixed, uint32_t skill) {
   return own;
 }
 
-/// Sum of the shares' weights, decoded, in f32, in the layout that the kernels read.
+} // namespace
+
 StatusOr<std::vector<uint8_t>> mix_weight(const Resolver& resolver, uint32_t index, const OverlaySelection& selection) {
   const WeightRef& mixed = resolver.weights[index];
   std::vector<float> sum(mixed.rows * mixed.cols), row(mixed.cols);
@@ -47,6 +48,8 @@ StatusOr<std::vector<uint8_t>> mix_weight(const Resolver& resolver, uint32_t ind
       formats::pack(*mixed.codec, mixed.layout, payload, mixed.rows, mixed.cols, {}, std::span(packed).first(bytes)));
   return packed;
 }
+
+namespace {
 
 /// The calls of a point's blend, reading weights that are mixed on first need.
 StatusOr<CallList> mix_calls(const OverlayPoint& point, const Resolver& resolver, const ProgramFacts& facts,

@@ -51,6 +51,10 @@ StatusOr<std::shared_ptr<const OverlayState>> make_overlay_state(const ResolvedP
                                                                  const formats::OverlaySelection& selection,
                                                                  MemoryBudget* budget);
 
+/// Sum of the shares of weight `index`, which is mixed at run time, in its own layout and with that one's padding.
+StatusOr<std::vector<uint8_t>> mix_weight(const Resolver& resolver, uint32_t index,
+                                          const formats::OverlaySelection& selection);
+
 /// Sets those of a row's columns [first, first + count) to zero that the mask in force cuts; `x` is column `first`.
 void cut_columns(const StepContext& step, const MaskBits& bits, float* x, uint64_t first, uint64_t count);
 

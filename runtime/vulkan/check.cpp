@@ -37,14 +37,18 @@ public:
           return invalid("its program for the GPU has a table that is none");
         continue;
       }
-      if (vector->weight() >= weights.size() || weights[vector->weight()].mixed ||
-          weights[vector->weight()].codec->id != formats::CodecId::kF32 ||
-          !formats::range_fits(vector->start() * 4, weights[vector->weight()].bytes.size(),
-                               program_.vector_floats() * 4))
+      if (vector->weight() >= weights.size() || weights[vector->weight()].codec->id != formats::CodecId::kF32 ||
+          !formats::range_fits(vector->start(),
+                               weights[vector->weight()].mixed ? weights[vector->weight()].cols
+                                                               : weights[vector->weight()].bytes.size() / sizeof(float),
+                               program_.vector_floats()))
         return invalid("its program for the GPU has a vector that is none");
     }
     if (program_.bank())
       CORTIQ_RETURN_IF_ERROR(bank(*program_.bank()));
+    CORTIQ_RETURN_IF_ERROR(masks());
+    for (uint32_t i = 0; program_.slices() && i < program_.slices()->size(); ++i)
+      CORTIQ_RETURN_IF_ERROR(slice(*program_.slices()->Get(i)));
     for (const artifact::GpuStep* step : *program_.steps())
       CORTIQ_RETURN_IF_ERROR(this->step(*step));
     if (program_.top_groups() > kMostShares || program_.top_count() > kMostShares)
@@ -68,6 +72,28 @@ private:
           (buffer.stride() != 0 && buffer.stride() < needed))
         return invalid("slot " + std::to_string(i) + " does not fit the arena of the GPU");
     }
+    return {};
+  }
+
+  Status masks() const {
+    const uint64_t all = (artifact_.overlay.masks.size() + 1) * uint64_t{program_.mask_words()};
+    if (all > kMostFloats - program_.vector_floats())
+      return invalid("its program for the GPU has more bits of masks than there can be");
+    for (uint32_t i = 0; program_.mask_rows() && i < program_.mask_rows()->size(); ++i) {
+      const artifact::GpuMaskRow& row = *program_.mask_rows()->Get(i);
+      if (row.bits()->kind() > artifact::MaskKind::Experts ||
+          !formats::range_fits(row.start(), (uint64_t{row.columns()} + 31) / 32, program_.mask_words()))
+        return invalid("its program for the GPU has bits of masks outside of their place");
+    }
+    return {};
+  }
+
+  Status slice(const artifact::GpuSlice& slice) const {
+    const std::vector<WeightRef>& weights = artifact_.resolver.weights;
+    if (slice.weight() >= weights.size() || weights[slice.weight()].layout != formats::LayoutId::kPlanes ||
+        weights[slice.weight()].mixed || slice.rows() == 0 ||
+        !formats::range_fits(slice.first(), slice.rows(), weights[slice.weight()].rows))
+      return invalid("its program for the GPU has a slice of rows that there are not");
     return {};
   }
 
@@ -144,6 +170,18 @@ private:
   }
 
   Status dispatch(const artifact::GpuDispatch& d) const {
+    for (uint32_t i = 0; d.parts() && i < d.parts()->size(); ++i) {
+      const artifact::GpuDispatch& part = *d.parts()->Get(i);
+      if (part.parts() || part.slice() == kNoIndex || part.weight() != d.weight() || part.weight2() != d.weight2())
+        return invalid("it has a part that is none");
+      CORTIQ_RETURN_IF_ERROR(dispatch(part));
+    }
+    for (const auto& [number, weight] : {std::pair(d.slice(), d.weight()), std::pair(d.slice2(), d.weight2())})
+      if (number != kNoIndex && (!program_.slices() || number >= program_.slices()->size() ||
+                                 program_.slices()->Get(number)->weight() != weight))
+        return invalid("it has a slice that there is not");
+    if ((d.slice() == kNoIndex) != (d.slice2() == kNoIndex) && d.weight2() != kNoIndex)
+      return invalid("it has a pair that is none");
     const bool many = d.many_module() != kNoIndex;
     if (d.wide_module() != kNoIndex && (d.wide_module() >= program_.modules()->size() || d.wide_groups() == 0 ||
                                         d.wide_groups() > kMostGroups || d.wide_chunk() == 0))
@@ -166,6 +204,10 @@ private:
       return invalid("it has a cache that there is not");
     if (d.each() == 0 || d.each() > kMostEach || d.more() > kMostEach)
       return invalid("it has an impossible number of workgroups");
+    if (d.mask_row() != kNoIndex && (!program_.mask_rows() || d.mask_row() >= program_.mask_rows()->size()))
+      return invalid("it has bits of masks that there are not");
+    if (d.when() && d.when()->tap() != kNoIndex && d.when()->tap() >= artifact_.program.taps.size())
+      return invalid("it has a tap that there is not");
     if (d.state() != kNoIndex && d.state() >= artifact_.program.states.size())
       return invalid("it has a recurrent state that there is not");
     if (d.groups_y() == 0 || (d.weight2() != kNoIndex && (d.weight() == kNoIndex || d.weight() == d.weight2())))
@@ -177,6 +219,8 @@ private:
       if (index >= weights.size() || weights[index].layout != formats::LayoutId::kPlanes)
         return invalid("it has a weight that is not laid out for the GPU");
       const WeightRef& weight = weights[index];
+      if (weight.mixed && d.weight2() != kNoIndex)
+        return invalid("it has a pair that is none");
       if (weight.codec->variable_size)
         CORTIQ_RETURN_IF_ERROR(
             formats::check_packed(*weight.codec, weight.layout, weight.bytes, weight.rows, weight.cols));

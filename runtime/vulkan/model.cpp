@@ -4,7 +4,10 @@
 #include <set>
 
 #include "formats/artifact/shader_abi.h"
+#include "formats/layout/layout.h"
+#include "formats/layout/planes.h"
 #include "formats/quote.h"
+#include "runtime/vulkan/in_force.h"
 #include "runtime/vulkan/module_needs.h"
 #include "runtime/vulkan/split.h"
 
@@ -16,6 +19,7 @@ constexpr uint64_t kMostBlockBytes = uint64_t{1} << 30;
 constexpr uint64_t kReadPadding = 64;
 constexpr uint64_t kBindingAlignment = 256;
 constexpr uint64_t kShaderUnitBytes = 16;
+constexpr uint64_t kMostGrowth = 3; // of a matrix whose size only its content tells, over the least
 
 uint64_t round_up(uint64_t value, uint64_t to) {
   return (value + to - 1) / to * to;
@@ -45,11 +49,34 @@ StatusOr<std::shared_ptr<const VulkanModel>> VulkanModel::make(const LoadedArtif
   return std::shared_ptr<const VulkanModel>(std::move(model));
 }
 
-uint64_t VulkanModel::bound_bytes(uint32_t weight) const {
-  const auto stack = stacks_.find(weight);
-  return (stack == stacks_.end()
-              ? artifact_.resolver.weights[weight].bytes.size()
-              : stack->second->weights()->size() * uint64_t{stack->second->units()} * kShaderUnitBytes) +
+VulkanModel::Matrices VulkanModel::matrices(const artifact::GpuDispatch& d) const {
+  const auto slices = static_cast<uint32_t>(artifact_.resolver.weights.size()); // are numbered behind the weights
+  return {d.slice() == kNoIndex ? d.weight() : slices + d.slice(),
+          d.slice2() == kNoIndex ? d.weight2() : slices + d.slice2()};
+}
+
+const WeightRef& VulkanModel::matrix(uint32_t number, uint64_t& rows) const {
+  const std::vector<WeightRef>& table = artifact_.resolver.weights;
+  if (number < table.size()) {
+    rows = table[number].rows;
+    return table[number];
+  }
+  const artifact::GpuSlice& slice = *program_.slices()->Get(number - static_cast<uint32_t>(table.size()));
+  rows = slice.rows();
+  return table[slice.weight()];
+}
+
+uint64_t VulkanModel::bound_bytes(uint32_t number) const {
+  if (const auto stack = stacks_.find(number); stack != stacks_.end())
+    return stack->second->weights()->size() * uint64_t{stack->second->units()} * kShaderUnitBytes + kReadPadding;
+  uint64_t rows = 0;
+  const WeightRef& weight = matrix(number, rows);
+  if (rows == weight.rows && !weight.mixed)
+    return weight.bytes.size() + kReadPadding;
+  // Of a slice of a size that only its content tells: the most that it can be.
+  const auto least = formats::packed_bytes(*weight.codec, weight.layout, rows, weight.cols); // checked at load
+  const uint64_t bytes = least.ok() ? *least : 0;
+  return (weight.codec->variable_size ? std::min<uint64_t>(weight.bytes.size(), kMostGrowth * bytes) : bytes) +
          kReadPadding;
 }
 
@@ -94,15 +121,22 @@ Status VulkanModel::make_bank(const GpuOptions& options) {
 std::string VulkanModel::unbindable(const artifact::GpuDispatch& d) const {
   if (d.bank() != artifact::BankPart::None && !bank_)
     return bank_refusal_;
+  const auto [first, second] = matrices(d);
   uint64_t bytes = 0;
-  for (const uint32_t index : {d.weight(), d.weight2()})
-    if (index != kNoIndex)
-      bytes += round_up(bound_bytes(index), kBindingAlignment);
+  for (const uint32_t number : {first, second})
+    if (number != kNoIndex)
+      bytes += round_up(bound_bytes(number), kBindingAlignment);
   if (bytes <= device_->largest_matrix())
     return {};
   return "weight " + formats::quote(artifact_.resolver.weights[d.weight()].entry->name()->string_view()) + " has " +
          std::to_string(bytes) + " bytes, " + device_->info().name + " binds at most " +
          std::to_string(device_->largest_matrix());
+}
+
+bool VulkanModel::in_parts(const artifact::GpuDispatch& d) const {
+  return d.parts() && d.parts()->size() != 0 && !unbindable(d).empty() &&
+         std::all_of(d.parts()->begin(), d.parts()->end(),
+                     [&](const artifact::GpuDispatch* part) { return unbindable(*part).empty(); });
 }
 
 /// Which steps the CPU runs in place of the device: those with a part that it refuses, and what goes with them.
@@ -114,9 +148,13 @@ Status VulkanModel::choose_steps() {
     if (on_cpu(s))
       continue;
     for (const artifact::GpuDispatch* d : *steps[s]->dispatches()) {
-      std::string reason = unbindable(*d);
-      if (reason.empty() && !pipelines_->get(module_of(*d)))
-        reason = pipelines_->refusal(module_of(*d));
+      std::string reason;
+      for_each_part(*d, [&](const artifact::GpuDispatch& part) {
+        if (reason.empty())
+          reason = unbindable(part);
+        if (reason.empty() && !pipelines_->get(module_of(part)))
+          reason = pipelines_->refusal(module_of(part));
+      });
       if (reason.empty())
         continue;
       // Artifacts made before this was known do not say what the CPU would run.
@@ -166,7 +204,8 @@ void VulkanModel::choose_units() {
   for (const Steps* list : {program_.single(), program_.far()})
     for (uint32_t s = 0; list && s < list->size(); ++s)
       for (uint32_t d = 0; list->Get(s)->dispatches() && d < list->Get(s)->dispatches()->size(); ++d)
-        if (!unbindable(*list->Get(s)->dispatches()->Get(d)).empty())
+        if (const artifact::GpuDispatch& dispatch = *list->Get(s)->dispatches()->Get(d);
+            !unbindable(dispatch).empty() && !in_parts(dispatch))
           unit_fits_[list->Get(s)->unit()] = false;
 }
 
@@ -174,16 +213,17 @@ bool VulkanModel::fit(const Steps* steps) const {
   for (const artifact::GpuStep* step : *steps)
     if (const auto* dispatches = step->dispatches())
       for (const artifact::GpuDispatch* d : *dispatches)
-        if (!unbindable(*d).empty())
+        if (!unbindable(*d).empty() && !in_parts(*d))
           return false;
   return true;
 }
 
 bool VulkanModel::all_pipelines(const artifact::GpuStep& step) const {
+  bool all = true;
   for (uint32_t d = 0; step.dispatches() && d < step.dispatches()->size(); ++d)
-    if (!pipelines_->get(module_of(*step.dispatches()->Get(d))))
-      return false;
-  return true;
+    for_each_part(*step.dispatches()->Get(d),
+                  [&](const artifact::GpuDispatch& part) { all = all && pipelines_->get(module_of(part)); });
+  return all;
 }
 
 bool VulkanModel::all_pipelines(const Steps* steps) const {
@@ -243,12 +283,13 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
   std::set<uint32_t> used;
   std::vector<std::vector<uint32_t>> units;
   for_each_dispatch([&](const artifact::GpuDispatch& d) {
-    if (d.weight2() != kNoIndex && used.insert(d.weight()).second && used.insert(d.weight2()).second)
-      units.push_back({d.weight(), d.weight2()});
+    const auto [first, second] = matrices(d);
+    if (second != kNoIndex && used.insert(first).second && used.insert(second).second)
+      units.push_back({first, second});
   });
   for_each_dispatch([&](const artifact::GpuDispatch& d) {
-    if (d.weight() != kNoIndex && used.insert(d.weight()).second)
-      units.push_back({d.weight()});
+    if (d.weight() != kNoIndex && !table[d.weight()].mixed && used.insert(matrices(d).first).second)
+      units.push_back({matrices(d).first});
   });
   const uint64_t alignment = std::max(kBindingAlignment, device_->limits().minStorageBufferOffsetAlignment);
   auto bytes_of = [&](const std::vector<uint32_t>& unit) {
@@ -257,7 +298,9 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
       bytes += round_up(bound_bytes(index), alignment);
     return bytes;
   };
-  uint64_t total = program_.vector_floats() * 4, done = 0;
+  const uint64_t all_vectors =
+      (program_.vector_floats() + (artifact_.overlay.masks.size() + 1) * program_.mask_words()) * 4;
+  uint64_t total = all_vectors, done = 0;
   for (const std::vector<uint32_t>& unit : units)
     total += bytes_of(unit);
   if (bank_)
@@ -277,12 +320,10 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
   };
 
   CORTIQ_ASSIGN_OR_RETURN(vectors_,
-                          Buffer::make(device_, std::max<uint64_t>(64, total ? program_.vector_floats() * 4 : 0),
-                                       Place::kDevice, "vectors"));
+                          Buffer::make(device_, std::max<uint64_t>(64, all_vectors), Place::kDevice, "vectors"));
   device_bytes_ += vectors_.bytes();
-  for (const artifact::GpuVector* vector : *program_.vectors())
-    CORTIQ_RETURN_IF_ERROR(uploader->write(vectors_, vector->start() * 4, vector_bytes(*vector, table)));
-  report(program_.vector_floats() * 4);
+  CORTIQ_RETURN_IF_ERROR(write_vectors(*uploader, vectors_));
+  report(all_vectors);
 
   // Blocks of many weights: a device may allow few allocations only.
   const uint64_t most = std::min(kMostBlockBytes, device_->largest_allocation());
@@ -297,14 +338,7 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
     for (; next < last; ++next)
       for (const uint32_t index : units[next]) {
         const uint64_t bytes = bound_bytes(index);
-        if (const auto stack = stacks_.find(index); stack == stacks_.end()) {
-          CORTIQ_RETURN_IF_ERROR(uploader->write(block, offset, table[index].bytes));
-        } else {
-          const uint64_t apart = uint64_t{stack->second->units()} * kShaderUnitBytes;
-          for (uint32_t i = 0; i < stack->second->weights()->size(); ++i)
-            CORTIQ_RETURN_IF_ERROR(
-                uploader->write(block, offset + i * apart, table[stack->second->weights()->Get(i)].bytes));
-        }
+        CORTIQ_RETURN_IF_ERROR(put_matrix(*uploader, block, offset, index));
         weights_[index] = {block.handle(), offset, bytes};
         offset += round_up(bytes, alignment);
         report(round_up(bytes, alignment));
@@ -317,6 +351,39 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
     report(bank_->bytes());
   }
   return uploader->finish();
+}
+
+Status VulkanModel::put_matrix(Uploader& uploader, const Buffer& block, uint64_t offset, uint32_t number) const {
+  const std::vector<WeightRef>& table = artifact_.resolver.weights;
+  if (const auto stack = stacks_.find(number); stack != stacks_.end()) {
+    const uint64_t apart = uint64_t{stack->second->units()} * kShaderUnitBytes;
+    for (uint32_t i = 0; i < stack->second->weights()->size(); ++i)
+      CORTIQ_RETURN_IF_ERROR(uploader.write(block, offset + i * apart, table[stack->second->weights()->Get(i)].bytes));
+    return {};
+  }
+  if (number < table.size())
+    return uploader.write(block, offset, table[number].bytes);
+  const artifact::GpuSlice& slice = *program_.slices()->Get(number - static_cast<uint32_t>(table.size()));
+  const WeightRef& weight = table[slice.weight()];
+  CORTIQ_ASSIGN_OR_RETURN(
+      const std::vector<uint8_t> bytes,
+      formats::slice_planes(*weight.codec, weight.bytes, weight.rows, weight.cols, slice.first(), slice.rows()));
+  return uploader.write(block, offset, bytes);
+}
+
+Status VulkanModel::write_vectors(Uploader& uploader, const Buffer& to) const {
+  for (const artifact::GpuVector* vector : *program_.vectors())
+    if (vector->words() || !artifact_.resolver.weights[vector->weight()].mixed)
+      CORTIQ_RETURN_IF_ERROR(
+          uploader.write(to, vector->start() * 4, vector_bytes(*vector, artifact_.resolver.weights)));
+  const std::vector<uint32_t> words = mask_words(program_, artifact_.overlay);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(words.data());
+  return words.empty() ? Status() : uploader.write(to, program_.vector_floats() * 4, {bytes, words.size() * 4});
+}
+
+uint32_t VulkanModel::mask_start(uint32_t mask) const {
+  const uint64_t number = std::min<uint64_t>(mask, artifact_.overlay.masks.size());
+  return static_cast<uint32_t>(program_.vector_floats() + number * program_.mask_words());
 }
 
 uint64_t VulkanModel::position_bytes(uint32_t layer) const {

@@ -48,7 +48,12 @@ public:
   const LoadedArtifact& artifact() const { return artifact_; }
   const artifact::GpuProgram& program() const { return program_; }
   const Buffer& vectors() const { return vectors_; }
-  const WeightPlace& weight(uint32_t index) const { return weights_.at(index); }
+  /// All vectors that are not mixed at run time, and the bits of masks behind them.
+  Status write_vectors(Uploader& uploader, const Buffer& to) const;
+  /// Where, in words of the vectors, the bits of mask `mask` begin; those of none for UINT32_MAX.
+  uint32_t mask_start(uint32_t mask) const;
+  /// Of a weight, or a slice (matrices()).
+  const WeightPlace& weight(uint32_t number) const { return weights_.at(number); }
   VkDescriptorSetLayout set_layout() const { return pipelines_->set_layout(); }
   VkPipelineLayout pipeline_layout() const { return pipelines_->layout(); }
   /// Null when it is refused; never for modules that what is below promises.
@@ -76,6 +81,25 @@ public:
   bool picks_run() const;
   bool top_runs() const;
   bool finish_runs() const;
+  /// What stands at kBindWeight: a weight, or a slice of one; kNoIndex, or two in a row for a pair.
+  struct Matrices {
+    uint32_t first, second;
+  };
+  Matrices matrices(const artifact::GpuDispatch& d) const;
+  /// The weight that is there as a whole or in part; its rows that are.
+  const WeightRef& matrix(uint32_t number, uint64_t& rows) const;
+  /// Whether the device binds less than the dispatch's matrix, so that the dispatches of its parts run in its place.
+  bool in_parts(const artifact::GpuDispatch& d) const;
+  /// Calls `use` with the dispatch, or those that run in its place.
+  template <class Use>
+  void for_each_part(const artifact::GpuDispatch& d, Use use) const {
+    if (!in_parts(d)) {
+      use(d);
+      return;
+    }
+    for (const artifact::GpuDispatch* part : *d.parts())
+      use(*part);
+  }
   /// Calls `use` with every dispatch that may run.
   template <class Use>
   void for_each_dispatch(Use use) const {
@@ -83,14 +107,14 @@ public:
     for (uint32_t s = range_.first; s < range_.end; ++s)
       if (!on_cpu(s))
         for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
-          use(*dispatch);
+          for_each_part(*dispatch, use);
     for (const auto* rows : {program_.single(), program_.far(), picks_fit_ ? program_.picks() : nullptr,
                              range_.end == steps.size() ? program_.top() : nullptr, program_.finish()})
       for (uint32_t s = 0; rows && s < rows->size(); ++s)
         if (const auto* dispatches = rows->Get(s)->dispatches();
             dispatches && ((rows != program_.single() && rows != program_.far()) || unit_fits(rows->Get(s)->unit())))
           for (const artifact::GpuDispatch* dispatch : *dispatches)
-            use(*dispatch);
+            for_each_part(*dispatch, use);
   }
 
 private:
@@ -101,8 +125,9 @@ private:
   Status choose_steps();
   /// Why the device cannot run it, leaving aside its shader; empty = it can.
   std::string unbindable(const artifact::GpuDispatch& dispatch) const;
-  /// Bytes of a weight, or of all that are stacked on it.
-  uint64_t bound_bytes(uint32_t weight) const;
+  /// Bytes of a weight, of all that are stacked on it, or of a slice.
+  uint64_t bound_bytes(uint32_t number) const;
+  Status put_matrix(Uploader& uploader, const Buffer& block, uint64_t offset, uint32_t number) const;
   bool fit(const Steps* steps) const;
   bool all_pipelines(const artifact::GpuStep& step) const;
   bool all_pipelines(const Steps* steps) const;

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "formats/artifact/shader_abi.h"
+#include "runtime/overlay/overlay.h"
 #include "runtime/vulkan/faults.h"
 #include "runtime/vulkan/slot_forms.h"
 
@@ -49,6 +50,7 @@ StatusOr<std::unique_ptr<VulkanSession>> VulkanSession::make(std::shared_ptr<con
         out->mirror_, Buffer::make(out->device_, out->arena_.bytes(), Place::kRead, "copies for the next device"));
   }
   CORTIQ_RETURN_IF_ERROR(out->make_sets());
+  CORTIQ_RETURN_IF_ERROR(out->clear_caches());
   out->plan();
   return out;
 }
@@ -120,10 +122,13 @@ Status VulkanSession::reserve(uint64_t positions) {
   uint64_t most_missing = 0;
   for (uint32_t l = 0; program_.bank() && l < program_.bank()->layers()->size(); ++l)
     most_missing = std::max(most_missing, missing_words(chosen(*program_.bank()->layers()->Get(l))));
-  CORTIQ_ASSIGN_OR_RETURN(
-      result_,
-      Buffer::make(device_, std::max<uint64_t>(kResultWords, missing_word_ + program_.max_batch() * most_missing) * 4,
-                   Place::kRead, "a step's results"));
+  uint64_t result_words = missing_word_ + program_.max_batch() * most_missing;
+  for (const ResidualTap& tap : resolved.taps) {
+    tap_words_.push_back(result_words);
+    result_words += 2 * tap.elements;
+  }
+  CORTIQ_ASSIGN_OR_RETURN(result_, Buffer::make(device_, std::max<uint64_t>(kResultWords, result_words) * 4,
+                                                Place::kRead, "a step's results"));
   std::memset(result_.mapped(), 0, result_.bytes());
   const artifact::GpuBuffer& logits = *program_.buffers()->Get(model_->artifact().program_table->logits());
   logits_start_ = logits.start();
@@ -188,51 +193,16 @@ Status VulkanSession::make_sets() {
                                   .pPoolSizes = &size};
   CORTIQ_VK(call.vkCreateDescriptorPool(device_->handle(), &pool, nullptr, &sets_pool_), "binding buffers");
   for (const SetKey& key : keys) {
-    const auto [weight, weight2, layer, state, bank] = key;
+    const artifact::BankPart bank = std::get<4>(key);
     const VkDescriptorSetLayout layout = binds_bank(bank) ? model_->bank_set_layout() : model_->set_layout();
     VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorPool = sets_pool_,
                                          .descriptorSetCount = 1,
                                          .pSetLayouts = &layout};
-    VkDescriptorSet set = VK_NULL_HANDLE;
-    CORTIQ_VK(call.vkAllocateDescriptorSets(device_->handle(), &allocate, &set), "binding buffers");
-    VkDescriptorBufferInfo buffers[kShaderBindings];
-    const VkDescriptorBufferInfo vectors{model_->vectors().handle(), 0, VK_WHOLE_SIZE};
-    std::ranges::fill(buffers, vectors);
-    if (weight != kNoIndex) {
-      const WeightPlace& place = model_->weight(weight);
-      uint64_t bytes = place.bytes;
-      if (weight2 != kNoIndex) {
-        const WeightPlace& second = model_->weight(weight2);
-        if (second.buffer != place.buffer || second.offset <= place.offset)
-          return invalid("the program for the GPU binds two weights together that others bind with more");
-        bytes = second.offset + second.bytes - place.offset;
-      }
-      buffers[kBindWeight] = {place.buffer, place.offset, bytes};
-    }
-    buffers[kBindArena] = {arena_.handle(), 0, VK_WHOLE_SIZE};
-    if (layer != kNoIndex)
-      buffers[kBindCache] = {caches_[layers_[layer].buffer].handle(), layers_[layer].offset, layers_[layer].bytes};
-    if (state != kNoIndex)
-      buffers[kBindCache] = {states_.handle(), state_places_.at(state).offset, state_places_.at(state).bytes};
-    buffers[kBindStep] = {step_.handle(), 0, VK_WHOLE_SIZE};
-    buffers[kBindResult] = {result_.handle(), 0, VK_WHOLE_SIZE};
-    VkWriteDescriptorSet writes[kShaderBindings];
-    for (uint32_t i = 0; i < kShaderBindings; ++i)
-      writes[i] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                   .pNext = nullptr,
-                   .dstSet = set,
-                   .dstBinding = i,
-                   .dstArrayElement = 0,
-                   .descriptorCount = 1,
-                   .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                   .pImageInfo = nullptr,
-                   .pBufferInfo = &buffers[i],
-                   .pTexelBufferView = nullptr};
-    call.vkUpdateDescriptorSets(device_->handle(), kShaderBindings, writes, 0, nullptr);
+    CORTIQ_VK(call.vkAllocateDescriptorSets(device_->handle(), &allocate, &sets_[key]), "binding buffers");
+    CORTIQ_RETURN_IF_ERROR(write_set(key));
     if (binds_bank(bank))
-      bind_bank(set, bank);
-    sets_[key] = set;
+      bind_bank(sets_[key], bank);
   }
   VkCommandPoolCreateInfo commands{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                    .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
@@ -243,6 +213,96 @@ Status VulkanSession::make_sets() {
   VkSemaphoreCreateInfo semaphore{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &timeline};
   CORTIQ_VK(call.vkCreateSemaphore(device_->handle(), &semaphore, nullptr, &semaphore_), "recording commands");
   return {};
+}
+
+const WeightPlace* VulkanSession::place_of(uint32_t number) const {
+  uint64_t rows = 0;
+  if (!model_->matrix(number, rows).mixed)
+    return &model_->weight(number);
+  return blend_ ? blend_->find(number) : nullptr;
+}
+
+Status VulkanSession::write_set(const SetKey& key) {
+  const auto [weight, weight2, layer, state, bank] = key;
+  VkDescriptorBufferInfo buffers[kShaderBindings];
+  const VkDescriptorBufferInfo vectors{(blend_ ? blend_->vectors() : model_->vectors()).handle(), 0, VK_WHOLE_SIZE};
+  std::ranges::fill(buffers, vectors);
+  if (weight != kNoIndex) {
+    const WeightPlace* place = place_of(weight);
+    if (!place) // of a blend that is not in force
+      return {};
+    uint64_t bytes = place->bytes;
+    if (weight2 != kNoIndex) {
+      const WeightPlace& second = model_->weight(weight2);
+      if (second.buffer != place->buffer || second.offset <= place->offset)
+        return invalid("the program for the GPU binds two weights together that others bind with more");
+      bytes = second.offset + second.bytes - place->offset;
+    }
+    buffers[kBindWeight] = {place->buffer, place->offset, bytes};
+  }
+  buffers[kBindArena] = {arena_.handle(), 0, VK_WHOLE_SIZE};
+  if (layer != kNoIndex)
+    buffers[kBindCache] = {caches_[layers_[layer].buffer].handle(), layers_[layer].offset, layers_[layer].bytes};
+  if (state != kNoIndex)
+    buffers[kBindCache] = {states_.handle(), state_places_.at(state).offset, state_places_.at(state).bytes};
+  buffers[kBindStep] = {step_.handle(), 0, VK_WHOLE_SIZE};
+  buffers[kBindResult] = {result_.handle(), 0, VK_WHOLE_SIZE};
+  VkWriteDescriptorSet writes[kShaderBindings];
+  for (uint32_t i = 0; i < kShaderBindings; ++i)
+    writes[i] = {.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                 .pNext = nullptr,
+                 .dstSet = sets_.at(key),
+                 .dstBinding = i,
+                 .dstArrayElement = 0,
+                 .descriptorCount = 1,
+                 .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                 .pImageInfo = nullptr,
+                 .pBufferInfo = &buffers[i],
+                 .pTexelBufferView = nullptr};
+  device_->call().vkUpdateDescriptorSets(device_->handle(), kShaderBindings, writes, 0, nullptr);
+  return {};
+}
+
+Status VulkanSession::put_blend(const StepContext& context) {
+  const formats::OverlaySelection* selection = context.overlay ? &context.overlay->selection : nullptr;
+  if (!selection || !selection->blends() || (blend_ && blend_->shares() == selection->shares))
+    return {};
+  if (model_->bank()) // its table of slots is the model's, a blend's vectors are the session's
+    return unsupported("blends of skills do not run with an expert bank; compile without --gpu-experts");
+  std::vector<uint32_t> needed;
+  model_->for_each_dispatch([&](const artifact::GpuDispatch& d) {
+    if (d.weight() != kNoIndex && model_->artifact().resolver.weights[d.weight()].mixed && runs(d, context))
+      needed.push_back(d.weight());
+  });
+  std::ranges::sort(needed);
+  needed.erase(std::ranges::unique(needed).begin(), needed.end());
+  // Commands hold what was bound for them.
+  drop_recordings(/*logits_only=*/false);
+  CORTIQ_ASSIGN_OR_RETURN(blend_, BlendWeights::make(*model_, *selection, needed));
+  for (const auto& [key, set] : sets_)
+    CORTIQ_RETURN_IF_ERROR(write_set(key));
+  return {};
+}
+
+/// Positions that a skipped layer left out are read by the layer when it is not skipped any more.
+Status VulkanSession::clear_caches() {
+  bool gated = false;
+  model_->for_each_dispatch([&](const artifact::GpuDispatch& d) {
+    gated = gated || (d.layer() != kNoIndex && d.when() && d.when()->gate() != kNoIndex);
+  });
+  if (!gated)
+    return {};
+  CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
+  for (const Buffer& cache : caches_)
+    device_->call().vkCmdFillBuffer(commands, cache.handle(), 0, VK_WHOLE_SIZE, 0);
+  Status status = finish(commands, true, End::kSerial);
+  if (status.ok())
+    status = submit({&commands, 1});
+  if (status.ok())
+    status = wait();
+  if (status.ok())
+    device_->call().vkFreeCommandBuffers(device_->handle(), commands_pool_, 1, &commands);
+  return status;
 }
 
 // ---- Recording ----
@@ -277,58 +337,73 @@ VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint6
 uint32_t VulkanSession::time_row(const artifact::GpuStep& step, uint64_t tokens) {
   std::string name;
   uint64_t rows = 0, cols = 0, bytes = 0;
-  for (const artifact::GpuDispatch* d : *step.dispatches()) {
-    const std::string_view module = program_.modules()->Get(form_of(*d, tokens).module)->name()->string_view();
-    if (const std::string_view part = module.substr(0, module.find(' ')); name.find(part) == name.npos)
-      name += (name.empty() ? "" : "+") + std::string(part);
-    for (const uint32_t index : {d->weight(), d->weight2()})
-      if (index != kNoIndex) {
-        const WeightRef& weight = model_->artifact().resolver.weights[index];
-        rows += weight.rows;
-        cols = weight.cols;
-        bytes += weight.bytes.size();
-      }
-  }
+  for (const artifact::GpuDispatch* whole : *step.dispatches())
+    model_->for_each_part(*whole, [&](const artifact::GpuDispatch& d) {
+      if (!runs_now(d))
+        return;
+      const std::string_view module = program_.modules()->Get(form_of(d, tokens).module)->name()->string_view();
+      if (const std::string_view part = module.substr(0, module.find(' ')); name.find(part) == name.npos)
+        name += (name.empty() ? "" : "+") + std::string(part);
+      const auto [first, second] = model_->matrices(d);
+      for (const uint32_t number : {first, second})
+        if (number != kNoIndex) {
+          uint64_t taken = 0;
+          const WeightRef& weight = model_->matrix(number, taken);
+          rows += taken;
+          cols = weight.cols;
+          bytes += weight.bytes.size() * taken / weight.rows;
+        }
+    });
   return times_.row("gpu " + name, rows, cols, bytes);
+}
+
+void VulkanSession::record_dispatch(VkCommandBuffer commands, const artifact::GpuDispatch& d, uint64_t tokens,
+                                    Recording& made, StepKind kind) {
+  const VolkDeviceTable& call = device_->call();
+  const uint64_t widest = device_->limits().maxComputeWorkGroupCount[0];
+  const auto [module, groups, chunk] = form_of(d, tokens);
+  const uint32_t x = static_cast<uint32_t>(std::min(groups, widest));
+  call.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline(module));
+  const VkDescriptorSet set = sets_.at(set_key(d));
+  const VkPipelineLayout layout = binds_bank(d.bank()) ? model_->bank_layout() : model_->pipeline_layout();
+  if (set != bound_)
+    call.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+  bound_ = set;
+  uint32_t push[kPushWords];
+  std::copy(d.push()->begin(), d.push()->end(), push);
+  if (d.layer() != kNoIndex && d.weight() == kNoIndex)
+    push[kPushLayer] = d.layer() + 1;
+  if (kind == StepKind::kTop) {
+    push[kPushAux] = static_cast<uint32_t>(serial_word_ + 1);
+    push[kPushOut] = static_cast<uint32_t>(top_word_);
+  }
+  if (kind == StepKind::kFinish)
+    push[kPushAux] = static_cast<uint32_t>(serial_word_);
+  if (d.mask_row() != kNoIndex)
+    push[kPushMask] = model_->mask_start(in_force(*now_).mask) + program_.mask_rows()->Get(d.mask_row())->start();
+  if (d.when() && d.when()->tap() != kNoIndex)
+    push[kPushOut] = static_cast<uint32_t>(tap_words_[d.when()->tap()]);
+  if (const auto [first, second] = model_->matrices(d); second != kNoIndex)
+    push[kPushWeight2] = static_cast<uint32_t>((model_->weight(second).offset - model_->weight(first).offset) / 16);
+  if (binds_bank(d.bank()))
+    push[kPushSegmentSlots] = model_->bank()->segment_slots();
+  if (d.bank() == artifact::BankPart::Combine)
+    push[kPushVector] = model_->bank()->complete() ? 1 : 2; // the second one is the CPU's
+  if (d.bank() == artifact::BankPart::Remap)
+    push[kPushThird] = static_cast<uint32_t>(missing_word_);
+  call.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushWords * 4, push);
+  call.vkCmdDispatch(commands, x, d.groups_y() != 1 ? d.groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
+                     workgroups_in_z(d, tokens, chunk));
+  ++made.dispatches;
 }
 
 void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens,
                                 Recording& made, StepKind kind) {
-  const VolkDeviceTable& call = device_->call();
-  const uint64_t widest = device_->limits().maxComputeWorkGroupCount[0];
-  for (const artifact::GpuDispatch* d : *step.dispatches()) {
-    const auto [module, groups, chunk] = form_of(*d, tokens);
-    const uint32_t x = static_cast<uint32_t>(std::min(groups, widest));
-    call.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, model_->pipeline(module));
-    const VkDescriptorSet set = sets_.at(set_key(*d));
-    const VkPipelineLayout layout = binds_bank(d->bank()) ? model_->bank_layout() : model_->pipeline_layout();
-    if (set != bound_)
-      call.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
-    bound_ = set;
-    uint32_t push[kPushWords];
-    std::copy(d->push()->begin(), d->push()->end(), push);
-    if (d->layer() != kNoIndex && d->weight() == kNoIndex)
-      push[kPushLayer] = d->layer() + 1;
-    if (kind == StepKind::kTop) {
-      push[kPushAux] = static_cast<uint32_t>(serial_word_ + 1);
-      push[kPushOut] = static_cast<uint32_t>(top_word_);
-    }
-    if (kind == StepKind::kFinish)
-      push[kPushAux] = static_cast<uint32_t>(serial_word_);
-    if (d->weight2() != kNoIndex)
-      push[kPushWeight2] =
-          static_cast<uint32_t>((model_->weight(d->weight2()).offset - model_->weight(d->weight()).offset) / 16);
-    if (binds_bank(d->bank()))
-      push[kPushSegmentSlots] = model_->bank()->segment_slots();
-    if (d->bank() == artifact::BankPart::Combine)
-      push[kPushVector] = model_->bank()->complete() ? 1 : 2; // the second one is the CPU's
-    if (d->bank() == artifact::BankPart::Remap)
-      push[kPushThird] = static_cast<uint32_t>(missing_word_);
-    call.vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushWords * 4, push);
-    call.vkCmdDispatch(commands, x, d->groups_y() != 1 ? d->groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
-                       workgroups_in_z(*d, tokens, chunk));
-    ++made.dispatches;
-  }
+  for (const artifact::GpuDispatch* whole : *step.dispatches())
+    model_->for_each_part(*whole, [&](const artifact::GpuDispatch& d) {
+      if (runs_now(d))
+        record_dispatch(commands, d, tokens, made, kind);
+    });
 }
 
 StatusOr<VkCommandBuffer> VulkanSession::begin() {
@@ -397,13 +472,23 @@ Status VulkanSession::reserve_logits(uint64_t rows) {
   if (logits_.bytes() >= rows * logits_stride_ * 4)
     return {};
   // What was recorded copies into the buffer that this one replaces.
-  std::erase_if(recordings_, [](const auto& r) { return r.first.want == Want::kLogits; });
+  drop_recordings(/*logits_only=*/true);
   CORTIQ_ASSIGN_OR_RETURN(logits_, Buffer::make(device_, rows * logits_stride_ * 4, Place::kRead, "logits"));
   return {};
 }
 
+void VulkanSession::drop_recordings(bool logits_only) {
+  std::erase_if(recordings_, [&](const auto& row) {
+    if (logits_only && row.first.want != Want::kLogits)
+      return false;
+    for (const Segment& segment : row.second.segments)
+      device_->call().vkFreeCommandBuffers(device_->handle(), commands_pool_, 1, &segment.commands);
+    return true;
+  });
+}
+
 StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want, bool far) {
-  const Key key{tokens, heads, heads == 0 ? Want::kIds : want, far};
+  const Key key{tokens, heads, heads == 0 ? Want::kIds : want, far, in_force(*now_)};
   const bool logits = key.want == Want::kLogits;
   if (logits)
     CORTIQ_RETURN_IF_ERROR(reserve_logits(heads));
@@ -442,7 +527,7 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
   }
   auto step = [&](const artifact::GpuStep& s, StepKind kind = StepKind::kPlain) {
     const uint64_t count = s.head() ? heads : tokens;
-    if (count == 0)
+    if (count == 0 || std::ranges::none_of(*s.dispatches(), [&](const auto* d) { return runs_now(*d); }))
       return;
     barrier(commands, copied, false);
     ++made.barriers;
@@ -606,7 +691,9 @@ Status VulkanSession::run_cpu(const Part& part, const StepContext& context, uint
 
 Status VulkanSession::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
                            Want want, const RunStages& run_stages) {
+  now_ = &context;
   const Status status = run_step(context, count, head_first, head_count, want, run_stages);
+  now_ = nullptr;
   failed_ = !status.ok();
   return status;
 }
@@ -616,6 +703,7 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   const uint64_t tokens = bucket_of(count, program_.max_batch());
   const uint64_t heads = head_count == 0 ? 0 : head_count == 1 ? 1 : tokens;
   const bool far = tokens == 1 && program_.far() && context.position >= program_.far_from();
+  CORTIQ_RETURN_IF_ERROR(put_blend(context));
   CORTIQ_ASSIGN_OR_RETURN(const Recording* recording, this->recording(tokens, heads, want, far));
   CORTIQ_RETURN_IF_ERROR(put_states(context));
   fill_step(context, count, head_first, head_count);
@@ -640,6 +728,7 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
     CORTIQ_RETURN_IF_ERROR(bank->settle(model_->vectors()));
   }
   overflowed_ = results[kResultOverflow];
+  add_taps(context);
   states_position_ = context.position + count;
   states_newer_ = !state_places_.empty();
   if (recording->clock)
@@ -654,6 +743,22 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   for (uint64_t h = 0; h < head_count; ++h)
     std::memcpy(slot.f32(context.arena, head_first + h), rows + h * logits_stride_, slot.elements * sizeof(float));
   return {};
+}
+
+void VulkanSession::add_taps(const StepContext& context) const {
+  if (!context.taps)
+    return;
+  std::vector<bool> here(tap_words_.size()); // taps that the device has
+  model_->for_each_dispatch([&](const artifact::GpuDispatch& d) {
+    if (d.when() && d.when()->tap() != kNoIndex)
+      here[d.when()->tap()] = true;
+  });
+  for (size_t tap = 0; tap < tap_words_.size(); ++tap) {
+    const uint64_t elements = model_->artifact().program.taps[tap].elements;
+    const auto* sums = reinterpret_cast<const float*>(result_.mapped()) + tap_words_[tap];
+    for (uint64_t i = 0; here[tap] && i < elements; ++i)
+      context.taps[tap][i] += static_cast<double>(sums[i]) + sums[elements + i];
+  }
 }
 
 // ---- Recurrent states ----
@@ -764,7 +869,8 @@ TopLogits VulkanSession::top() const {
 }
 
 uint64_t VulkanSession::device_bytes() const {
-  uint64_t bytes = states_.bytes() + arena_.bytes() + step_.bytes() + result_.bytes();
+  uint64_t bytes =
+      (blend_ ? blend_->device_bytes() : 0) + states_.bytes() + arena_.bytes() + step_.bytes() + result_.bytes();
   for (const Buffer& cache : caches_)
     bytes += cache.bytes();
   return bytes;

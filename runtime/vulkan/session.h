@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "runtime/vulkan/blend.h"
+#include "runtime/vulkan/in_force.h"
 #include "runtime/vulkan/model.h"
 #include "runtime/vulkan/step_times.h"
 
@@ -63,6 +65,7 @@ private:
     uint64_t tokens, heads; ///< at most
     Want want;              ///< of the heads
     bool far;               ///< attention cuts its caches
+    InForce now;
     auto operator<=>(const Key&) const = default;
   };
   /// A layer's place in the caches.
@@ -85,8 +88,9 @@ private:
   static bool binds_bank(artifact::BankPart part) {
     return part == artifact::BankPart::GateUp || part == artifact::BankPart::Down;
   }
-  static SetKey set_key(const artifact::GpuDispatch& d) {
-    return {d.weight(), d.weight2(), d.layer(), d.state(), binds_bank(d.bank()) ? d.bank() : artifact::BankPart::None};
+  SetKey set_key(const artifact::GpuDispatch& d) const {
+    const auto [first, second] = model_->matrices(d);
+    return {first, second, d.layer(), d.state(), binds_bank(d.bank()) ? d.bank() : artifact::BankPart::None};
   }
 
   VulkanSession(std::shared_ptr<const VulkanModel> model, bool profile);
@@ -101,6 +105,15 @@ private:
   void bind_bank(VkDescriptorSet set, artifact::BankPart part) const;
 
   StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want, bool far);
+  void drop_recordings(bool logits_only);
+  /// Binds what a dispatch of this key reads and writes.
+  Status write_set(const SetKey& key);
+  const WeightPlace* place_of(uint32_t number) const;
+  /// Mixes the weights of a blend that came into force.
+  Status put_blend(const StepContext& context);
+  Status clear_caches();
+  /// Adds what the step left of residual rows to the sums that were asked for.
+  void add_taps(const StepContext& context) const;
   Status reserve_states();
   /// The states of the host go to the device, unless that left off at this position.
   Status put_states(const StepContext& context);
@@ -119,8 +132,12 @@ private:
   };
   Form form_of(const artifact::GpuDispatch& d, uint64_t tokens) const;
   uint32_t time_row(const artifact::GpuStep& step, uint64_t tokens);
+  /// Whether a dispatch runs under what is in force in this step.
+  bool runs_now(const artifact::GpuDispatch& d) const { return !now_ || runs(d, *now_); }
   Status run_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
                   const RunStages& run_stages);
+  void record_dispatch(VkCommandBuffer commands, const artifact::GpuDispatch& d, uint64_t tokens, Recording& made,
+                       StepKind kind);
   void record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens, Recording& made,
                    StepKind kind);
   void copy_rows(VkCommandBuffer commands, const std::vector<uint32_t>& slots, uint64_t tokens, bool to_host) const;
@@ -159,6 +176,9 @@ private:
   std::vector<uint64_t> rope_words_;              ///< where each rotation table stands in the step buffer
   uint64_t serial_word_ = 0;                      ///< of the step buffer; behind it what top_logits is asked for
   uint64_t top_word_ = 0;                         ///< of the results, where its records begin
+  std::vector<uint64_t> tap_words_;               ///< the same of each tap's sums
+  std::unique_ptr<BlendWeights> blend_;           ///< the latest
+  const StepContext* now_ = nullptr;              ///< of the step that is made
   uint64_t logits_start_ = 0, logits_stride_ = 0; ///< floats
   std::vector<Part> parts_, single_parts_;        ///< of any number of tokens, of one
   std::vector<Part> far_parts_;                   ///< of one behind many positions

@@ -44,6 +44,9 @@ uint out_row(uint token) { return row_at(PUSH_OUT, PUSH_OUT_STRIDE, token); }
 uint aux_row(uint token) { return row_at(PUSH_AUX, PUSH_AUX_STRIDE, token); }
 uint third_row(uint token) { return row_at(PUSH_THIRD, PUSH_THIRD_STRIDE, token); }
 
+// Whether the mask in force keeps a column, or expert.
+bool kept(uint column) { return (vu32[push[PUSH_MASK] + column / 32] >> column % 32 & 1u) != 0; }
+
 // The place of this workgroup's first two dimensions in one row of workgroups: what does not fit the first dimension
 // goes on in the second.
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }

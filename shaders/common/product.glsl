@@ -13,6 +13,8 @@
 //
 // With kPlan workgroups in z are moe_plan's tiles: up to kTokens pairs of one expert, whose results are rows of their own.
 //
+// With kClassed some experts' matrices are of another shape or codec, and the workgroups of their tiles have nothing to do.
+//
 // With kNormIn the input is a row that still lacks its norm's factor, 1 / sqrt(mean of squares + eps); the sum of squares
 // comes in kNormIn parts. With kNormOut the result is prepared for such a product: besides the result itself, the third row
 // gets the result times a norm's weights, in lane order, and each workgroup leaves its part of the sum of squares.
@@ -38,6 +40,7 @@ layout(constant_id = SPEC_SUM) const uint kSum = 0;
 layout(constant_id = SPEC_EXPERT_UNITS) const uint kExpertUnits = 0;
 layout(constant_id = SPEC_PLAN) const uint kPlan = 0; // 1: inputs are tokens' rows, 2: pairs' rows
 layout(constant_id = SPEC_ROUTE) const uint kRoute = 0;
+layout(constant_id = SPEC_CLASSED) const uint kClassed = 0;
 layout(constant_id = SPEC_SHARED) const uint kShared = 0; // 1: a shared row is added, 2: times the logistic function of its gate
 
 const uint kChoices = kExperts != 0 && kSum != 0 ? kExperts : 1; // that one workgroup adds up
@@ -67,7 +70,12 @@ uint product_token() { return first_token() + gl_WorkGroupID.z / kRowsEach * kTo
 uint plan_word(uint i) { return au32[push[PUSH_ROUTES] + i]; }
 uint tile_word(uint i) { return plan_word(4 + 4 * gl_WorkGroupID.z + i); }
 
+// The number of the tile's expert among those whose matrices are bound; all ones where it is not.
+uint tile_expert() { return kClassed != 0 ? vu32[push[PUSH_CLASS] + tile_word(0)] : tile_word(0); }
+
 bool product_idle() {
+  if (kClassed != 0)
+    return gl_WorkGroupID.z >= plan_word(0) || tile_expert() == ~0u;
   return kPlan != 0 ? gl_WorkGroupID.z >= plan_word(0) : gl_WorkGroupID.z / kRowsEach * kTokens >= token_count();
 }
 // Tokens, or pairs, that this workgroup has, kTokens at most.
@@ -89,7 +97,7 @@ uint product_input(uint item, uint c) {
 // Routes: the numbers of the chosen experts, then their weights.
 uint product_expert(uint c) {
   if (kPlan != 0)
-    return tile_word(0);
+    return tile_expert();
   uint choice = kSum != 0 ? c : gl_WorkGroupID.z % kRowsEach;
   return kRoute != 0 ? chosen[choice] : au32[push[PUSH_ROUTES] + product_token() * 2 * kExperts + choice];
 }

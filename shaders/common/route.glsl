@@ -12,6 +12,8 @@ layout(constant_id = SPEC_ROUTE_SCALE) const float kRouteScale = 1.0;
 layout(constant_id = SPEC_GROUPS) const uint kRouteGroups = 1;
 layout(constant_id = SPEC_GROUPS_USED) const uint kGroupsUsed = 1;
 
+layout(constant_id = SPEC_MASKED) const uint kMasked = 0; // experts may be closed, which then weigh nothing
+
 #define kLeast uintBitsToFloat(0xff800000u)
 
 const uint kChosen = kExperts != 0 ? kExperts : 1;
@@ -23,6 +25,8 @@ shared uint chosen[kChosen];
 shared float chosen_weights[kChosen];
 
 bool ahead(float a, uint at_a, float b, uint at_b) { return a > b || (a == b && at_a < at_b); }
+
+bool open_expert(uint e) { return kMasked == 0 || kept(e); }
 
 // Whether the order of logits is that of the keys, so that scores can wait.
 const bool kByLogits = kScoring != 1 && kScoring != 3 && kRouteBias == 0 && kRouteGroups == 1;
@@ -55,7 +59,7 @@ void score_experts(uint logits, uint bias) {
       route_scores[e] /= sum;
     if (!kByLogits) {
       float key = kRouteBias != 0 ? route_scores[e] + v32[bias + e] : route_scores[e];
-      route_keys[e] = isnan(key) ? kLeast : key;
+      route_keys[e] = isnan(key) || !open_expert(e) ? kLeast : key;
     }
   }
   barrier();
@@ -88,7 +92,7 @@ void close_groups() {
 void choose_experts(uint logits, uint bias) {
   if (kByLogits) {
     for (uint e = local_index(); e < kRouted; e += kLocal)
-      route_keys[e] = isnan(a32[logits + e]) ? kLeast : a32[logits + e];
+      route_keys[e] = isnan(a32[logits + e]) || !open_expert(e) ? kLeast : a32[logits + e];
     barrier();
   } else {
     score_experts(logits, bias);
@@ -107,6 +111,12 @@ void choose_experts(uint logits, uint bias) {
   barrier();
 }
 
+// What a chosen expert weighs beside the others.
+float expert_weight(uint k, float first) {
+  float score = route_scores[chosen[k]];
+  return !open_expert(chosen[k]) ? 0.0 : kScoring == 2 ? exp(score - first) : score;
+}
+
 // Behind choose_experts: leaves `chosen_weights`; `scales` is the start of a vector.
 void weigh_experts(uint logits, uint bias, uint scales) {
   if (kByLogits)
@@ -115,14 +125,13 @@ void weigh_experts(uint logits, uint bias, uint scales) {
     float first = route_scores[chosen[0]];
     float sum = 0.0;
     for (uint k = 0; k < kExperts; ++k)
-      sum += kScoring == 2 ? exp(route_scores[chosen[k]] - first) : route_scores[chosen[k]];
+      sum += expert_weight(k, first);
     float divisor = kScoring == 2 ? sum : 1.0;
     if (kNormalize != 0)
       divisor *= max(sum / divisor + kNormEpsilon, kNormMinimum);
-    uint own = chosen[local_index()];
-    float weight = kScoring == 2 ? exp(route_scores[own] - first) : route_scores[own];
-    weight = weight / divisor * kRouteScale;
-    chosen_weights[local_index()] = kWeighted != 0 ? weight * v32[scales + own] : weight;
+    // Where none is open there is no sum to divide by.
+    float weight = kMasked != 0 && sum == 0.0 ? 0.0 : expert_weight(local_index(), first) / divisor * kRouteScale;
+    chosen_weights[local_index()] = kWeighted != 0 ? weight * v32[scales + chosen[local_index()]] : weight;
   }
   barrier();
 }

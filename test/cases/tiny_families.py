@@ -283,6 +283,15 @@ def experts(f, **moe):
         f.matrix(p + "mlp.gate.weight", EXPERTS, HIDDEN)
 
 
+def unequal_experts(f):
+    """Of two widths, and in two codecs by turns, so that gate and up need not have the same; all of a token."""
+    experts(f, top_k=EXPERTS)
+    for p in f.each_layer():
+        expert_blocks(f, p + "mlp.experts.", 1, 32)
+    blocks = [name for name, (shape, *_) in f.shapes.items() if ".experts." in name and shape[1] % 32 == 0]
+    f.codecs.update((name, "q2tp") for turn, name in enumerate(blocks) if turn % 3 != 0)
+
+
 def low_rank_experts(f):
     """All experts of a token, so that none is chosen otherwise where activations are rounded."""
     experts(f, top_k=EXPERTS)
@@ -442,7 +451,7 @@ def prism_half(f):
 
 FAMILIES = {f.__name__: f for f in (gated_queries, head_gates, channel_gates, heads_per_layer, global_heads, global_heads_still, loops, clusters, short_tables, short_tied_table, situ, swigluoai,
                                     swigluoai_elsewhere, bounded, bounded_groups, latent, latent_low_rank, latent_still,
-                                    tubes, masked_tubes, experts, low_rank_experts, resonance, resonance_first, resonance_sigmoid,
+                                    tubes, masked_tubes, experts, low_rank_experts, unequal_experts, resonance, resonance_first, resonance_sigmoid,
                                     resonance_stacked, genome, genome_skill, prism, prism_affine, prism_half,
                                     prism_hybrid)}
 

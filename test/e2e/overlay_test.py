@@ -173,14 +173,14 @@ def check_chat(tally, o):
                 len(typo.stdout.splitlines()) == 2 else f"{typo.stdout!r} {typo.stderr!r}")
 
 
-def run_checks(description, checks):
+def run_checks(description, checks, kind=Overlay):
     """The whole of a script of checks that take a tally and an Overlay; its exit status."""
     args = harness.arguments(description)
     harness.need_fixtures(args, "models")
     harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-skill")
     tally = harness.Tally()
     with harness.Scratch() as scratch:
-        overlay = Overlay(args, scratch)
+        overlay = kind(args, scratch)
         for check in checks:
             try:
                 check(tally, overlay)

@@ -12,8 +12,8 @@ import tiny_models_test as tiny
 import vulkan_test
 
 # Rotations of activations, scores by resonance, anchors with windows of head groups, a vocabulary that goes on behind its head; both linear
-# attentions with a decay a channel, beside heads that are no multiple of 8 wide.
-FAMILIES = ["prism_half", "resonance_sigmoid", "bounded_groups", "short_tables"]
+# attentions with a decay a channel, beside heads that are no multiple of 8 wide; experts of low rank, and of several widths and codecs.
+FAMILIES = ["prism_half", "resonance_sigmoid", "bounded_groups", "short_tables", "low_rank_experts", "unequal_experts"]
 MIXERS = ["kda_bounded-f16.cmf", "vmf_phase_delta-f16.cmf"]
 ALL_FAMILIES = FAMILIES + ["bounded", "genome", "prism", "prism_affine", "prism_hybrid", "resonance", "resonance_first", "resonance_stacked",
                            "short_tied_table"]

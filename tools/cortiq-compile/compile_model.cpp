@@ -179,6 +179,7 @@ Status compile_model(const CompileOptions& options) {
   facts.gpuExperts = options.gpu_experts == "bank"        ? compiler::GpuExperts::kBank
                      : options.gpu_experts == "bank-bf16" ? compiler::GpuExperts::kBankBf16
                                                           : compiler::GpuExperts::kAll;
+  facts.gpuRange = options.gpu_range;
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
   facts.sourceName = name_of(options.model);

@@ -30,6 +30,7 @@ Exit status: 0 done, 1 a bug of ours, 2 something is wrong with the command, the
 constexpr uint64_t kMaxContext = uint64_t{1} << 24; // beyond it f32 no longer tells positions apart
 constexpr uint64_t kMaxBatch = 65536;
 constexpr uint64_t kMaxThreads = 1024;
+constexpr uint64_t kMaxGpuRange = UINT32_MAX; // what a device can say that it binds
 constexpr uint64_t kMaxPathMemory = uint64_t{1} << 32;
 
 struct EmitWord {
@@ -188,6 +189,10 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
                                    cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> max_batch("max-batch", cl::desc("Tokens of a prompt that are worked on together (default 256)"),
                                  cl::value_desc("N"), cl::cat(main));
+  cl::opt<std::string> gpu_range("gpu-range",
+                                 cl::desc("Bytes of a matrix from which on a GPU that cannot bind all of it gets it in "
+                                          "parts of so many (default: the 128 MiB that every device of Vulkan binds)"),
+                                 cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> threads("j", cl::desc("Threads (default: all cores)"), cl::value_desc("N"), cl::Prefix,
                                cl::cat(main));
 
@@ -241,6 +246,7 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   }
   CORTIQ_RETURN_IF_ERROR(read_number(max_context, kMaxContext, o.max_context));
   CORTIQ_RETURN_IF_ERROR(read_number(max_batch, kMaxBatch, o.max_batch));
+  CORTIQ_RETURN_IF_ERROR(read_number(gpu_range, kMaxGpuRange, o.gpu_range));
   CORTIQ_RETURN_IF_ERROR(read_number(threads, kMaxThreads, o.threads));
   CORTIQ_RETURN_IF_ERROR(read_number(path_memory, kMaxPathMemory, o.path_memory));
   CORTIQ_RETURN_IF_ERROR(read_emit(emit, o.emit));

@@ -28,6 +28,7 @@ struct CompileOptions {
   uint64_t path_memory = 0;  ///< bytes that a worker may take for a decoded row group; 0 = by the target's caches
   uint64_t max_context = 0;  ///< 0 = as trained
   uint64_t max_batch = 256;
+  uint64_t gpu_range = 0;  ///< 0: not said
   unsigned threads = 0;    ///< 0 = all cores
   std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed the model; empty = nobody
   std::optional<formats::SignerKey> sign; ///< the seed of whoever signs the artifact

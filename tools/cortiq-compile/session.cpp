@@ -138,6 +138,8 @@ std::string shaping_options(const CompileOptions& o) {
     text += " --target=vulkan," + o.target;
   if (o.gpu_experts != "all")
     text += " --gpu-experts=" + o.gpu_experts;
+  if (o.gpu_range != 0)
+    text += " --gpu-range=" + std::to_string(o.gpu_range);
   if (o.max_context != 0)
     text += " --max-context=" + std::to_string(o.max_context);
   if (!o.cache_key.empty())

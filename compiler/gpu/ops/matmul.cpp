@@ -27,20 +27,20 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
 constexpr uint32_t kWideRows = 128, kWideTokens = 64, kWideLocal = 256;
 
 /// What runs in its place where the device has cooperative matrices.
-Status addWide(const std::string& name, const artifact::WeightT& weight, GpuBuilder& builder, Constants constants,
+Status addWide(const std::string& name, uint64_t rows, GpuBuilder& builder, Constants constants,
                artifact::GpuDispatchT& d) {
   std::erase_if(constants, [](const codegen::SpecValue& c) {
     return c.id == kSpecLocal || c.id == kSpecLanes || c.id == kSpecTeamRows;
   });
   constants.push_back({kSpecLocal, kWideLocal});
   CORTIQ_ASSIGN_OR_RETURN(d.wide_module, builder.module(name, std::move(constants)));
-  d.wide_groups = ceilDiv(weight.rows, kWideRows);
+  d.wide_groups = ceilDiv(rows, kWideRows);
   d.wide_chunk = kWideTokens;
   return {};
 }
 
 /// What runs where there are several tokens.
-Status addMany(const artifact::WeightT& weight, bool eightBits, GpuBuilder& builder, Constants constants,
+Status addMany(const artifact::WeightT& weight, uint64_t rows, bool eightBits, GpuBuilder& builder, Constants constants,
                artifact::GpuDispatchT& d) {
   const std::string tiles = eightBits ? codecTemplate("matmul_tile_i8", weight) : std::string();
   uint32_t tokens = kManyTokens;
@@ -51,11 +51,11 @@ Status addMany(const artifact::WeightT& weight, bool eightBits, GpuBuilder& buil
     constants.push_back({kSpecLocal, kTileShape.local});
     constants.push_back({kSpecLanes, kTileShape.lanes});
     constants.push_back({kSpecTeamRows, kTileShape.teamRows});
-    d.many_groups = kTileShape.groups(weight.rows);
+    d.many_groups = kTileShape.groups(rows);
     tokens = kTileTokens;
   }
   if (const std::string wide = eightBits ? codecTemplate("matmul_cm_i8", weight) : std::string(); !wide.empty())
-    CORTIQ_RETURN_IF_ERROR(addWide(wide, weight, builder, constants, d));
+    CORTIQ_RETURN_IF_ERROR(addWide(wide, rows, builder, constants, d));
   constants.push_back({kSpecTokens, tokens});
   const std::string name = !tiles.empty() ? tiles : codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(d.many_module, builder.module(name, std::move(constants)));
@@ -82,50 +82,58 @@ std::vector<uint32_t> lanes(const artifact::OpUnion& op) {
 
 } // namespace
 
-Status lowerProduct(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm) {
+namespace {
+
+/// Rows of a product of one part.
+StatusOr<artifact::GpuDispatchT> productOf(const artifact::MatmulPartT& part, const RowRange& range,
+                                           GpuBuilder& builder, const artifact::NormOpT* norm) {
   const artifact::WeightT& weight = builder.weight(part.weight);
   const bool eightBits = builder.eightBits(part.input);
   const bool quantized = norm && quantizes(*norm, builder);
   const std::string name = codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(part.input, part.input_column, weight.cols));
-  const ProductShape shape = quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits);
-  Constants constants = shapeConstants(weight, shape);
+  const ProductShape shape = quantized ? kQuantShape : productShape(range.rows, weight.cols, eightBits);
+  Constants constants = shapeConstants(range.rows, weight.cols, shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
-  d.groups = d.many_groups = shape.groups(weight.rows);
+  d.groups = d.many_groups = shape.groups(range.rows);
+  d.slice = range.slice;
   putRow(d.push, kRowInput, input);
-  builder.putSlot(d.push, kRowOut, part.out, part.out_column);
-  d.push[kPushVector] = builder.vector(part.bias);
+  builder.putSlot(d.push, kRowOut, part.out, part.out_column + range.first);
+  d.push[kPushVector] = builder.vector(part.bias) + static_cast<uint32_t>(range.first);
   constants.push_back({kSpecBias, part.bias != kAbsent});
   constants.push_back({kSpecResidual, part.residual != kAbsent});
-  builder.putSlot(d.push, kRowAux, part.residual, part.residual_column);
+  builder.putSlot(d.push, kRowAux, part.residual, part.residual_column + range.first);
   addNormIn(builder.unfinished(part.input), constants, d);
   if (norm)
     CORTIQ_RETURN_IF_ERROR(addNormOut(*norm, d.groups, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, constants));
   if (!builder.single())
-    CORTIQ_RETURN_IF_ERROR(addMany(weight, eightBits, builder, constants, d));
+    CORTIQ_RETURN_IF_ERROR(addMany(weight, range.rows, eightBits, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.weight, builder.matrix(part.weight));
-  builder.dispatch(std::move(d));
-  return {};
+  return d;
 }
 
-Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up, const artifact::GluOpT& glu,
-                      GpuBuilder& builder) {
+/// Rows of activation(gate) * up.
+StatusOr<artifact::GpuDispatchT> gatedPairOf(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up,
+                                             const artifact::GluOpT& glu, const RowRange& range, uint32_t slice2,
+                                             GpuBuilder& builder) {
   const artifact::WeightT& weight = builder.weight(gate.weight);
-  const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out;
+  const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out, first = static_cast<uint32_t>(range.first);
   const bool eightBits = builder.eightBits(gate.input), quantized = builder.eightBits(result);
-  const ProductShape shape = quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits);
+  const ProductShape shape = quantized ? kQuantShape : productShape(range.rows, weight.cols, eightBits);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(gate.input, gate.input_column, weight.cols));
-  const GpuPlace out = builder.place(result);
-  Constants constants = shapeConstants(weight, shape);
+  const GpuPlace out = builder.place(result, range.first);
+  Constants constants = shapeConstants(range.rows, weight.cols, shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
-  d.groups = shape.groups(weight.rows);
+  d.groups = shape.groups(range.rows);
+  d.slice = range.slice;
+  d.slice2 = slice2;
   putRow(d.push, kRowInput, input);
   putRow(d.push, kRowOut, out);
-  d.push[kPushVector] = builder.vector(gate.bias);
-  d.push[kPushVector2] = builder.vector(up.bias);
+  d.push[kPushVector] = builder.vector(gate.bias) + first;
+  d.push[kPushVector2] = builder.vector(up.bias) + first;
   constants.push_back({kSpecBias, gate.bias != kAbsent});
   constants.push_back({kSpecPair, 1});
   constants.push_back({kSpecOutOrder, out.lanes ? 1u : 0u});
@@ -139,7 +147,45 @@ Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulP
                           builder.module(codecTemplate(eightBits ? "matmul_i8" : "matmul", weight), constants));
   CORTIQ_ASSIGN_OR_RETURN(d.weight, builder.matrix(gate.weight));
   CORTIQ_ASSIGN_OR_RETURN(d.weight2, builder.matrix(up.weight));
-  builder.dispatch(std::move(d));
+  return d;
+}
+
+// Slices of rows are whole groups of rows, of rows in lane order whole blocks of those.
+constexpr uint64_t kSliceRows = 16;
+
+} // namespace
+
+Status lowerProduct(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm) {
+  CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT whole,
+                          productOf(part, {0, builder.weight(part.weight).rows}, builder, norm));
+  if (!norm) {
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<RowRange> slices, builder.slices(part.weight, kSliceRows));
+    for (const RowRange& range : slices) {
+      CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT slice, productOf(part, range, builder, norm));
+      builder.addPart(whole, std::move(slice));
+    }
+  }
+  builder.dispatch(std::move(whole));
+  return {};
+}
+
+Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up, const artifact::GluOpT& glu,
+                      GpuBuilder& builder) {
+  const uint64_t rows = builder.weight(gate.weight).rows;
+  const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out;
+  CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT whole, gatedPairOf(gate, up, glu, {0, rows}, kAbsent, builder));
+  if (!builder.eightBits(result)) {
+    const uint64_t step = builder.place(result).lanes ? kShaderRowPadding : kSliceRows;
+    // Both are bound at once: each has half of what can be.
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<RowRange> first, builder.slices(gate.weight, step, 2));
+    CORTIQ_ASSIGN_OR_RETURN(const std::vector<RowRange> second, builder.slices(up.weight, step, 2));
+    for (size_t i = 0; i < first.size() && first.size() == second.size(); ++i) {
+      CORTIQ_ASSIGN_OR_RETURN(artifact::GpuDispatchT slice,
+                              gatedPairOf(gate, up, glu, first[i], second[i].slice, builder));
+      builder.addPart(whole, std::move(slice));
+    }
+  }
+  builder.dispatch(std::move(whole));
   return {};
 }
 

@@ -1,10 +1,12 @@
 #include "formats/layout/layout.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <numeric>
 
 #include "formats/layout/codebook.h"
+#include "formats/layout/planes.h"
 #include "test/unit/layout/tensors.h"
 
 namespace cortiq::formats {
@@ -187,6 +189,47 @@ TEST(Layout, RefusesWhatItCannotHold) {
     EXPECT_FALSE(r16_format(*codec, 0).ok()) << codec->name;
     EXPECT_FALSE(r16_format(*codec, uint64_t{1} << 40).ok()) << codec->name;
     EXPECT_FALSE(packed_bytes(*codec, LayoutId::kR16, uint64_t{1} << 62, 256).ok()) << codec->name;
+  }
+}
+
+TEST(Layout, SlicesOfPlanesAreThoseRowsPacked) {
+  constexpr uint64_t kRows = 11;
+  std::vector<const Codec*> codecs = row_group_codecs();
+  codecs.push_back(find_codec("vbit"));
+  codecs.push_back(find_codec("vbit_ro"));
+  for (const Codec* codec : codecs) {
+    SCOPED_TRACE(codec->name);
+    const uint64_t cols = codec->block < 32 ? 104 : 3 * codec->block;
+    const std::vector<uint8_t> payload = random_payload(*codec, kRows, cols, 5);
+    const std::vector<uint8_t> whole = packed(*codec, LayoutId::kPlanes, payload, kRows, cols);
+    ASSERT_TRUE(check_packed(*codec, LayoutId::kPlanes, whole, kRows, cols).ok());
+    for (const auto& [first, count] : {std::pair{0, 11}, {0, 3}, {3, 7}, {10, 1}}) {
+      std::vector<uint32_t> rows(count);
+      std::iota(rows.begin(), rows.end(), static_cast<uint32_t>(first));
+      const auto slice = slice_planes(*codec, whole, kRows, cols, first, count);
+      ASSERT_TRUE(slice.ok()) << slice.status().message();
+      std::vector<uint8_t> want(*packed_payload_bytes(*codec, LayoutId::kPlanes, payload, kRows, cols, rows));
+      ASSERT_TRUE(pack(*codec, LayoutId::kPlanes, payload, kRows, cols, rows, want).ok());
+      EXPECT_EQ(*slice, want) << first << " " << count;
+      for (int r = 0; r < count; ++r) {
+        std::vector<float> got(cols);
+        ASSERT_TRUE(decode_packed_row(*codec, LayoutId::kPlanes, *slice, count, cols, r, got.data()).ok());
+        const std::vector<uint32_t> wanted = reference_row(*codec, payload, kRows, cols, first + r);
+        EXPECT_EQ(std::memcmp(got.data(), wanted.data(), cols * sizeof(float)), 0) << first + r;
+      }
+    }
+    EXPECT_FALSE(slice_planes(*codec, whole, kRows, cols, 5, 7).ok());
+  }
+}
+
+TEST(Layout, RefusesDamagedPlanesOfStreams) {
+  const Codec& codec = *find_codec("vbit_ro");
+  const std::vector<uint8_t> whole = packed(codec, LayoutId::kPlanes, random_payload(codec, 4, 64, 6), 4, 64);
+  EXPECT_FALSE(check_packed(codec, LayoutId::kPlanes, std::span(whole).first(whole.size() - 4), 4, 64).ok());
+  for (const size_t at : {4, 8, 12, 28}) { // widths, and places of rows
+    std::vector<uint8_t> bytes = whole;
+    bytes[at] ^= 0x41;
+    EXPECT_FALSE(check_packed(codec, LayoutId::kPlanes, bytes, 4, 64).ok()) << at;
   }
 }
 

@@ -56,6 +56,12 @@ TEST_F(Decode, EveryCodecWithPlanes) {
   EXPECT_EQ(checked, 51);
 }
 
+// Their rows are no records, and of several widths of codes.
+TEST_F(Decode, StreamsOfCodes) {
+  for (const char* name : {"vbit", "vbit_ro"})
+    check(*formats::find_codec(name), 13, 1120);
+}
+
 TEST_F(Decode, RowsThatAreNoWholeGroups) {
   for (const char* name : {"f16", "f32", "bf16", "q8_row", "i8_s"})
     check(*formats::find_codec(name), 3, 45);
