@@ -121,13 +121,17 @@ Status lowerPlan(const ExpertGroup& group, GpuBuilder& builder) {
 struct RoleShader {
   std::string name;
   ProductShape shape;
+  uint32_t ahead = 1; ///< groups of 32 weights that a lane asks for at a time
 };
-RoleShader roleShader(const ExpertGroup& group, const artifact::WeightT& weight, bool eightBits, bool quantized,
-                      bool single, const GpuBuilder& builder) {
-  if (!single && tiled(group, builder))
+RoleShader roleShader(const ExpertGroup& group, const artifact::WeightT& weight, bool quantized,
+                      const QuantProduct& product, const GpuBuilder& builder) {
+  if (!product.ofOneToken && tiled(group, builder))
     return {codecTemplate("matmul_tile_i8", weight), kTileShape};
-  return {codecTemplate(eightBits ? "matmul_i8" : "matmul", weight),
-          quantized ? kQuantShape : productShape(weight.rows, weight.cols, eightBits)};
+  const std::string name = codecTemplate(product.eightBits ? "matmul_i8" : "matmul", weight);
+  if (!quantized)
+    return {name, productShape(weight.rows, weight.cols, product.eightBits)};
+  const QuantShape made = quantShape(weight, product);
+  return {name, made.shape, made.ahead};
 }
 
 /// A token's row of `slot` has one a pair of token and expert.
@@ -151,7 +155,9 @@ void addTiles(const ExpertGroup& group, uint32_t inputs, const GpuBuilder& build
 Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
   const artifact::WeightT& weight = builder.weight(group.gate->parts[0]->weight);
   const bool eightBits = builder.eightBits(group.x), quantized = builder.eightBits(group.gated);
-  const RoleShader shader = roleShader(group, weight, eightBits, quantized, single, builder);
+  const RoleShader shader =
+      roleShader(group, weight, quantized,
+                 {.ofOneToken = single, .eightBits = eightBits, .matrices = 2, .experts = true}, builder);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(group.x, 0, weight.cols));
   Constants constants = shapeConstants(weight, shader.shape);
   artifact::GpuDispatchT d;
@@ -172,6 +178,7 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
   if (quantized)
     constants.push_back({kSpecQuantOut, 1});
   if (single) {
+    constants.push_back({kSpecAhead, shader.ahead});
     addNormIn(builder.unfinished(group.x), constants, d);
     d.each = group.chosen;
     d.push[kPushRoutes] = builder.place(group.route->ids).start;
@@ -192,7 +199,8 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
 
 Status lowerDownPairs(const ExpertGroup& group, GpuBuilder& builder) {
   const artifact::WeightT& weight = builder.weight(group.down->parts[0]->weight);
-  const RoleShader shader = roleShader(group, weight, builder.eightBits(group.gated), false, false, builder);
+  const RoleShader shader =
+      roleShader(group, weight, false, {.ofOneToken = false, .eightBits = builder.eightBits(group.gated)}, builder);
   Constants constants = shapeConstants(weight, shader.shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
@@ -222,7 +230,9 @@ Status lowerDownSum(const ExpertGroup& group, GpuBuilder& builder, const artifac
   const artifact::MoeCombineOpT& combine = *group.combine;
   const artifact::WeightT& weight = builder.weight(group.down->parts[0]->weight);
   const bool eightBits = builder.eightBits(group.gated), quantized = norm && quantizes(*norm, builder);
-  const RoleShader shader = roleShader(group, weight, eightBits, quantized, true, builder);
+  const RoleShader shader =
+      roleShader(group, weight, quantized,
+                 {.ofOneToken = true, .eightBits = eightBits, .choices = group.chosen, .experts = true}, builder);
   Constants constants = shapeConstants(weight, shader.shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
@@ -232,6 +242,7 @@ Status lowerDownSum(const ExpertGroup& group, GpuBuilder& builder, const artifac
   d.push[kPushRoutes] = builder.place(group.route->ids).start;
   CORTIQ_RETURN_IF_ERROR(addRole(*group.down, group, builder, constants, d));
   constants.push_back({kSpecSum, 1});
+  constants.push_back({kSpecAhead, shader.ahead});
   constants.push_back({kSpecResidual, combine.residual != kAbsent});
   if (combine.residual != kAbsent)
     d.push[kPushAux] = builder.place(combine.residual).start;

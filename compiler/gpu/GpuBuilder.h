@@ -85,6 +85,9 @@ public:
   /// Whether it is for so many positions that attention cuts the cache into shares.
   bool far() const { return far_; }
   void setFar() { far_ = true; }
+  /// Whether attention took shares of a cache since setFar().
+  bool cut() const { return cut_; }
+  void noteCut() { cut_ = far_; }
   void dispatchBehind(artifact::GpuDispatchT dispatch) { add(behind_, std::move(dispatch)); }
   uint32_t maxBatch() const { return manifest_.max_batch; }
   /// What a cache holds, unless something else is asked for when the artifact is loaded.
@@ -188,7 +191,7 @@ private:
   llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
   llvm::DenseSet<uint32_t> eightBits_;
   uint64_t squaresStart_ = 0, squaresUsed_ = 0;
-  bool head_ = false, single_ = false, far_ = false, plain_ = false;
+  bool head_ = false, single_ = false, far_ = false, cut_ = false, plain_ = false;
   std::string name_;
   uint64_t scratchStart_ = 0, scratch_ = 0, mostScratch_ = 0;
 };
@@ -228,7 +231,7 @@ std::string refuseAnchored(const artifact::AttentionOpT& attention, const GpuBui
 Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builder);
 
 /// Positions from which on a single token's attention over a cache takes shares, and how many it takes then; 1 = none.
-inline constexpr uint32_t kFarFrom = 1024;
+inline constexpr uint32_t kFarFrom = 256;
 uint32_t attentionShares(uint32_t layer, uint32_t heads, const GpuBuilder& builder);
 
 /// One operation that has a form on the GPU.

@@ -8,6 +8,7 @@
 #include "compiler/gpu/Experts.h"
 #include "compiler/gpu/Fusion.h"
 #include "compiler/gpu/Overlay.h"
+#include "compiler/gpu/Product.h"
 #include "compiler/gpu/Units.h"
 #include "compiler/passes/StageEffects.h"
 
@@ -73,7 +74,7 @@ public:
       builder_.setFar();
       CORTIQ_RETURN_IF_ERROR(lowerAll(single_, gpu_->far));
       gpu_->far_from = kFarFrom;
-      if (gpu_->far.size() == gpu_->single.size()) // no cache is cut
+      if (!builder_.cut())
         gpu_->far.clear();
     }
     gpu_->arena_floats += builder_.scratchFloats();
@@ -284,6 +285,12 @@ private:
       out.lanes = row.lanes(op);
       out.writesLanes = row.writesLanes;
       out.eightBits = row.eightBits;
+      if (const artifact::EmbedOpT* embed = op.AsEmbedOp()) {
+        out.normed = embed->out;
+        out.lowerWithNorm = [embed](GpuBuilder& builder, const artifact::NormOpT& norm) {
+          return lowerEmbed(*embed, builder, &norm);
+        };
+      }
       if (const artifact::AttentionOpT* attention = op.AsAttentionOp())
         out.groupValues = program_.kv_layers[attention->layer]->v_dim;
       out.lower = [&row, &op](GpuBuilder& builder) { return row.lower(op, builder); };
@@ -359,7 +366,7 @@ private:
       std::erase_if(live, [&](const Live& l) { return l.last < uses_[slot].first; });
       std::ranges::sort(live, {}, &Live::start);
       const uint64_t size = ceilDiv(buffer.stride * gpu_->max_batch, 4) * 4;
-      uint64_t start = 0;
+      uint64_t start = formats::kCounterWords;
       for (const Live& l : live) {
         if (start + size <= l.start)
           break;

@@ -9,6 +9,8 @@
 
 namespace cortiq::compiler {
 
+using Constants = std::vector<codegen::SpecValue>;
+
 /// How the rows of a matrix are shared out.
 struct ProductShape {
   uint32_t local, lanes, teamRows;
@@ -17,15 +19,24 @@ struct ProductShape {
 
 ProductShape productShape(uint64_t rows, uint64_t cols, bool eightBits);
 
+/// A product whose results are made in 8 bits, which takes whole groups of 32 rows a workgroup.
+struct QuantProduct {
+  bool ofOneToken, eightBits; ///< activations that it reads
+  uint32_t matrices = 1;      ///< 2 of a gated pair
+  uint32_t choices = 1;       ///< experts whose products are added up
+  bool experts = false;
+};
+struct QuantShape {
+  ProductShape shape;
+  uint32_t ahead; ///< groups of 32 weights that a lane asks for at a time
+};
+QuantShape quantShape(const artifact::WeightT& weight, const QuantProduct& product);
+
 /// A tile of 64 rows and 32 tokens a workgroup.
 inline constexpr ProductShape kTileShape{256, 32, 8};
 inline constexpr uint32_t kTileTokens = 32;
-/// Results in 8 bits are made of whole groups of 32 rows.
-inline constexpr ProductShape kQuantShape{1024, 32, 1};
 /// Tokens a workgroup where there are many and no tiles.
 inline constexpr uint32_t kManyTokens = 4;
-
-using Constants = std::vector<codegen::SpecValue>;
 
 /// Of `rows` rows of a matrix.
 Constants shapeConstants(uint64_t rows, uint64_t cols, const ProductShape& shape);
@@ -45,6 +56,8 @@ Status addNormOut(const artifact::NormOpT& norm, uint64_t groups, GpuBuilder& bu
 
 /// Product of one part, with a norm of its result where a batch is one token.
 Status lowerProduct(const artifact::MatmulPartT& part, GpuBuilder& builder, const artifact::NormOpT* norm);
+/// Rows of an embedding, with a norm of the result where a batch is one token.
+Status lowerEmbed(const artifact::EmbedOpT& embed, GpuBuilder& builder, const artifact::NormOpT* norm);
 /// activation(gate) * up, both products of one input, for a single token.
 Status lowerGatedPair(const artifact::MatmulPartT& gate, const artifact::MatmulPartT& up, const artifact::GluOpT& glu,
                       GpuBuilder& builder);

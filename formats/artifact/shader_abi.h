@@ -58,6 +58,7 @@ enum PushWord : uint32_t {
   kPushAux = 4,    ///< second input: residual, addend, up, keys
   kPushInputStride = 5,
   kPushOutStride = 6,
+  kPushCounters = 6, ///< with kSpecJoin, of a single token: words that are zero between dispatches, one a result
   kPushAuxStride = 7,
   kPushThird = 8, ///< third row: sum_out of a norm, values of attention_prep
   kPushThirdStride = 9,
@@ -100,6 +101,9 @@ enum PushWord : uint32_t {
   kPushMask = 11, ///< with kSpecMasked: a bit a column, in words among the vectors; set at load
   kPushHead = 15,
 };
+
+/// The first words of the arena, which are zero between dispatches; see kSpecJoin.
+inline constexpr uint32_t kCounterWords = 256;
 
 /// Ids of specialisation constants; a template has those that its operation needs. f32 constants are given as their
 /// bits.
@@ -172,6 +176,8 @@ enum SpecId : uint32_t {
   kSpecClassed = 72,   ///< matrix of experts in tiles: 1 = not all experts are among the matrices
   kSpecFirstRow = 73,  ///< embed of a part: of the rows that are bound
   kSpecAllRows = 74,   ///< embed of a part: rows of the whole
+  kSpecAhead = 75,     ///< matrix: groups of 32 weights that a lane asks for at a time; attention: positions of a team
+  kSpecJoin = 76,      ///< 1 = the last workgroup of those that share a result joins their parts; kPushCounters
   kSpecInverse = 90,   ///< hadamard: as HadamardOp
   kSpecRounded = 91,   ///< hadamard: HadamardOp's half
   kSpecCorrects = 92,  ///< vmf_phase: VmfPhaseOp's delta

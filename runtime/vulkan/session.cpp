@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "formats/artifact/shader_abi.h"
 #include "runtime/overlay/overlay.h"
@@ -50,6 +51,7 @@ StatusOr<std::unique_ptr<VulkanSession>> VulkanSession::make(std::shared_ptr<con
         out->mirror_, Buffer::make(out->device_, out->arena_.bytes(), Place::kRead, "copies for the next device"));
   }
   CORTIQ_RETURN_IF_ERROR(out->make_sets());
+  CORTIQ_RETURN_IF_ERROR(out->record_clear());
   CORTIQ_RETURN_IF_ERROR(out->clear_caches());
   out->plan();
   return out;
@@ -618,7 +620,20 @@ void VulkanSession::fill_step(const StepContext& context, uint64_t count, uint64
   }
 }
 
+/// What the first submission begins with: counters start at zero.
+Status VulkanSession::record_clear() {
+  CORTIQ_ASSIGN_OR_RETURN(clear_, begin());
+  device_->call().vkCmdFillBuffer(clear_, arena_.handle(), 0, std::min<uint64_t>(arena_.bytes(), kCounterWords * 4), 0);
+  return finish(clear_, true, End::kPlain);
+}
+
 Status VulkanSession::submit(std::span<const VkCommandBuffer> commands, bool beside) {
+  std::vector<VkCommandBuffer> first;
+  if (clear_) {
+    first.push_back(std::exchange(clear_, VK_NULL_HANDLE));
+    first.insert(first.end(), commands.begin(), commands.end());
+    commands = first;
+  }
   ++submitted_;
   if (!beside) {
     awaited_ = submitted_;

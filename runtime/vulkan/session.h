@@ -117,6 +117,7 @@ private:
   Status reserve_states();
   /// The states of the host go to the device, unless that left off at this position.
   Status put_states(const StepContext& context);
+  Status record_clear();
   Status copy_states(bool to_host);
   StatusOr<VkCommandBuffer> begin();
   Status restart(VkCommandBuffer commands);
@@ -189,10 +190,11 @@ private:
   std::map<SetKey, VkDescriptorSet> sets_;
   VkDescriptorSet bound_ = VK_NULL_HANDLE;
   std::map<Key, Recording> recordings_;
-  VkCommandBuffer tail_ = VK_NULL_HANDLE; ///< copies the logits of batches
-  uint64_t submitted_ = 0;                ///< value of the semaphore when all is done, and number of the submission
-  uint64_t awaited_ = 0;                  ///< the latest submission that tells its number
-  uint64_t missing_word_ = 0;             ///< of the results: what bank_remap leaves
+  VkCommandBuffer tail_ = VK_NULL_HANDLE;  ///< copies the logits of batches
+  uint64_t submitted_ = 0;                 ///< value of the semaphore when all is done, and number of the submission
+  uint64_t awaited_ = 0;                   ///< the latest submission that tells its number
+  uint64_t missing_word_ = 0;              ///< of the results: what bank_remap leaves
+  VkCommandBuffer clear_ = VK_NULL_HANDLE; ///< submitted once, in front of the first step
   GpuCounts counts_;
   TopAsk ask_;
   mutable std::vector<float> top_values_;

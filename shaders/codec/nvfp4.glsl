@@ -7,16 +7,15 @@ uint d_plane(uint base) { return base; }
 uint qs_plane(uint base) { return d_plane(base) + plane_units(kRows * kGroups * 2); }
 
 #define CODEC_INTEGER
-const int kZero = 0;
+const int kZero = kFp4Zero;
 const uint kScales = 2;
 const bool kMinimum = false;
 const float kUnit = 1.0;
 
 void group_levels(uint base, uint row, uint g, out uint q[8]) {
-  uvec4 n = w_u128(qs_plane(base), row * kGroups + g);
-  uvec4 low = n & 0x0f0f0f0fu, high = n >> 4 & 0x0f0f0f0fu;
-  set_words(uvec4(low.xy, high.xy), uvec4(low.zw, high.zw), q);
-  fp4_levels(q);
+  uint n[8];
+  fp4_levels(w_u128(qs_plane(base), row * kGroups + g), n);
+  set_words(uvec4(n[0], n[1], n[4], n[5]), uvec4(n[2], n[3], n[6], n[7]), q);
 }
 
 void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {

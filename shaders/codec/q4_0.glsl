@@ -18,4 +18,15 @@ void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
   s[0] = vec2(half_at(d_plane(base), row * kGroups + g), 0.0);
 }
 
+#define CODEC_FETCH
+const uint kFetched = 1;
+void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint scales) {
+  codes[0] = w_u128(qs_plane(base), row * kGroups + g);
+  scales = w_u16(d_plane(base), row * kGroups + g);
+}
+void group_fetched(uvec4 codes[kFetched], uint scales, out uint q[8], out vec2 s[kScales]) {
+  halves(codes[0], q);
+  s[0] = vec2(unpackHalf2x16(scales).x, 0.0);
+}
+
 #include "codec/float_levels.glsl"

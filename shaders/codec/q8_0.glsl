@@ -21,4 +21,18 @@ void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
   s[0] = vec2(half_at(d_plane(base), row * kGroups + g), 0.0);
 }
 
+#define CODEC_FETCH
+const uint kFetched = 2;
+void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint scales) {
+  uint first = g / 32 * 32;
+  uint at = q_plane(base) + (row * kGroups + first) * 2 + g % 32;
+  codes[0] = w128[at];
+  codes[1] = w128[at + min(32u, kGroups - first)];
+  scales = w_u16(d_plane(base), row * kGroups + g);
+}
+void group_fetched(uvec4 codes[kFetched], uint scales, out uint q[8], out vec2 s[kScales]) {
+  set_words(codes[0], codes[1], q);
+  s[0] = vec2(unpackHalf2x16(scales).x, 0.0);
+}
+
 #include "codec/float_levels.glsl"

@@ -1,25 +1,38 @@
-// Sums and maxima over the whole workgroup, known to every invocation. All of them have to come here.
+// Sums and maxima over a subgroup or the whole workgroup, known to every invocation. All of them have to come here.
 
 shared float group_parts[kMostSubgroups];
 
+// Each step is an addition of its own, not a loop's: drivers know how many there are.
+float subgroup_sum(float value) {
+  [[unroll]] for (uint i = 0; i < 7; ++i)
+    if ((1u << i) < min(gl_SubgroupSize, kLocal))
+      value += subgroupShuffleXor(value, 1u << i);
+  return value;
+}
+
+float subgroup_max(float value) {
+  [[unroll]] for (uint i = 0; i < 7; ++i)
+    if ((1u << i) < min(gl_SubgroupSize, kLocal))
+      value = max(value, subgroupShuffleXor(value, 1u << i));
+  return value;
+}
+
 float group_sum(float value) {
-  for (uint o = 1; o < min(gl_SubgroupSize, kLocal); o <<= 1)
-    value += subgroupShuffleXor(value, o);
+  value = subgroup_sum(value);
   if (kLocal <= gl_SubgroupSize)
     return value;
   barrier();
   if (gl_SubgroupInvocationID == 0)
     group_parts[gl_SubgroupID] = value;
   barrier();
-  float sum = 0.0;
-  for (uint i = 0; i < gl_NumSubgroups; ++i)
-    sum += group_parts[i];
-  return sum;
+  float part = 0.0;
+  for (uint i = gl_SubgroupInvocationID; i < gl_NumSubgroups; i += gl_SubgroupSize)
+    part += group_parts[i];
+  return subgroup_sum(part);
 }
 
 float group_max(float value) {
-  for (uint o = 1; o < min(gl_SubgroupSize, kLocal); o <<= 1)
-    value = max(value, subgroupShuffleXor(value, o));
+  value = subgroup_max(value);
   if (kLocal <= gl_SubgroupSize)
     return value;
   barrier();
@@ -27,7 +40,7 @@ float group_max(float value) {
     group_parts[gl_SubgroupID] = value;
   barrier();
   float most = group_parts[0];
-  for (uint i = 1; i < gl_NumSubgroups; ++i)
+  for (uint i = gl_SubgroupInvocationID; i < gl_NumSubgroups; i += gl_SubgroupSize)
     most = max(most, group_parts[i]);
-  return most;
+  return subgroup_max(most);
 }

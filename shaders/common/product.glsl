@@ -42,6 +42,7 @@ layout(constant_id = SPEC_PLAN) const uint kPlan = 0; // 1: inputs are tokens' r
 layout(constant_id = SPEC_ROUTE) const uint kRoute = 0;
 layout(constant_id = SPEC_CLASSED) const uint kClassed = 0;
 layout(constant_id = SPEC_SHARED) const uint kShared = 0; // 1: a shared row is added, 2: times the logistic function of its gate
+layout(constant_id = SPEC_AHEAD) const uint kAhead = 1; // groups that a lane asks for at a time
 
 const uint kChoices = kExperts != 0 && kSum != 0 ? kExperts : 1; // that one workgroup adds up
 const uint kRowsEach = kExperts != 0 && kSum == 0 && kPlan == 0 ? kExperts : 1; // results of a token
@@ -104,12 +105,36 @@ uint product_expert(uint c) {
 float product_share(uint c) {
   return kSum != 0 ? a32[push[PUSH_ROUTES] + (product_token() * 2 + 1) * kExperts + c] : 1.0;
 }
-// Before all else, by all invocations: what is asked for early, and the choice of experts.
-float early_squares = 0.0;
+// Before all else, by all invocations: the choice of experts, and what the end of a product of one token needs, so that
+// the end does not wait for memory. Every subgroup adds the parts of the norm's sum for itself, which spares barriers;
+// an invocation has a row at most.
+const bool kEarly = kTokens == 1 && kGroupRows <= kLocal;
+float early_squares = 0.0, early_residual = 0.0, early_weight = 0.0;
+float early_bias[2] = float[2](0.0, 0.0);
+
+float squares_part(uint token) {
+  uint start = push[PUSH_SQUARES_IN] + token * kNormIn;
+  float squares = 0.0;
+  for (uint i = gl_SubgroupInvocationID; i < kNormIn; i += gl_SubgroupSize)
+    squares += a32[start + i];
+  return squares;
+}
+
 void product_begin() {
   if (kNormIn != 0 && kTokens == 1)
-    for (uint i = local_index(); i < kNormIn; i += kLocal)
-      early_squares += a32[push[PUSH_SQUARES_IN] + product_token() * kNormIn + i];
+    early_squares = squares_part(product_token());
+  if (kEarly && local_index() < kGroupRows) {
+    uint row = min(group_index() * kGroupRows + local_index(), kRows - 1);
+    if (kResidual != 0)
+      early_residual = a32[aux_row(product_item(0)) + place_of(row, kOutOrder)];
+    if (kNormOut != 0)
+      early_weight = v32[push[PUSH_VECTOR2] + row];
+    if (kBias != 0 && kExperts == 0) {
+      early_bias[0] = v32[push[PUSH_VECTOR] + row];
+      if (kPair != 0)
+        early_bias[1] = v32[push[PUSH_VECTOR2] + row];
+    }
+  }
   if (kRoute != 0)
     choose_experts(push[PUSH_LOGITS], push[PUSH_ROUTE_BIAS]);
 }
@@ -124,30 +149,27 @@ uint product_weight(uint m, uint c) {
   uint start = push[m == 0 ? PUSH_WEIGHT : PUSH_WEIGHT2];
   return kExperts != 0 ? start + product_expert(c) * kExpertUnits : start;
 }
-float product_bias(uint vector, uint row) {
+float product_bias(uint m, uint row) {
+  const uint vector = m == 0 ? PUSH_VECTOR : PUSH_VECTOR2;
   if (kExperts == 0)
-    return v32[push[vector] + row];
+    return kEarly ? early_bias[m] : v32[push[vector] + row];
   float sum = 0.0;
   for (uint c = 0; c < kChoices; ++c)
     sum = fma(v32[push[vector] + product_expert(c) * kRows + row], product_share(c), sum);
   return sum;
 }
 
-float norm_factor(uint token) {
-  float squares = early_squares;
-  for (uint i = local_index(); kTokens > 1 && i < kNormIn; i += kLocal)
-    squares += a32[push[PUSH_SQUARES_IN] + token * kNormIn + i];
-  return 1.0 / sqrt(group_sum(squares) / float(kCols) + kEps);
-}
+// Of a token, from a subgroup's parts of its sum.
+float norm_factor(float squares) { return 1.0 / sqrt(subgroup_sum(squares) / float(kCols) + kEps); }
 
 float finished(uint t, uint r, uint row, uint item) {
   float y = products[t * kGroupRows + r];
   if (kBias != 0)
-    y += product_bias(PUSH_VECTOR, row);
+    y += product_bias(0, row);
   if (kPair != 0) {
     float up = products[(kTokens + t) * kGroupRows + r];
     if (kBias != 0)
-      up += product_bias(PUSH_VECTOR2, row);
+      up += product_bias(1, row);
     y = gated(y, up, kActivation, kAlpha, kLimit);
   }
   if (kShared != 0) {
@@ -155,54 +177,37 @@ float finished(uint t, uint r, uint row, uint item) {
     y = fma(gate, a32[push[PUSH_SHARED] + row], y);
   }
   if (kResidual != 0)
-    y += a32[aux_row(item) + place_of(row, kOutOrder)];
+    y += kEarly ? early_residual : a32[aux_row(item) + place_of(row, kOutOrder)];
   return y;
 }
 
-// Groups of 32 results in 8 bits: eight invocations a group, which make a word each.
+uint quantized_row(uint t) {
+  uint item = product_item(t);
+  return kQuantOut == 2 ? push[PUSH_EIGHT_BITS] : kNormOut != 0 ? third_row(item) : out_row(product_out(item));
+}
+
+// Groups of 32 results in 8 bits.
 void quantize_products(uint first_row, uint count) {
   barrier();
   const uint each = kGroupRows / 32;
+  if (gl_SubgroupSize < 8) {
+    for (uint i = local_index(); i < count * each; i += kLocal) {
+      uint g = i % each;
+      float values[32];
+      for (uint v = 0; v < 32; ++v)
+        values[v] = products[i / each * kGroupRows + 32 * g + v];
+      if (first_row + 32 * g < kRows)
+        q8_store(quantized_row(i / each), kRows, first_row / 32 + g, values);
+    }
+    return;
+  }
   uint k = local_index() % 8;
   for (uint first = 0; first < count * each; first += kLocal / 8) {
-    uint i = first + local_index() / 8, t = min(i, count * each - 1) / each, g = min(i, count * each - 1) % each;
+    uint i = min(first + local_index() / 8, count * each - 1), t = i / each, g = i % each;
     uint at = t * kGroupRows + 32 * g + 4 * k;
-    vec4 x = vec4(products[at], products[at + 1], products[at + 2], products[at + 3]);
-    float largest = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
-    if (gl_SubgroupSize >= 8) {
-      for (uint o = 1; o < 8; o <<= 1)
-        largest = max(largest, subgroupShuffleXor(largest, o));
-    } else {
-      for (uint v = 0; v < 32; ++v)
-        largest = max(largest, abs(products[t * kGroupRows + 32 * g + v]));
-    }
-    float inverse = largest > 0.0 ? 127.0 / largest : 0.0;
-    ivec4 codes = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
-    int sum = codes.x + codes.y + codes.z + codes.w, near = sum;
-    if (gl_SubgroupSize >= 8) {
-      near += subgroupShuffleXor(near, 1);
-      near += subgroupShuffleXor(near, 2);
-    }
-    int far = gl_SubgroupSize >= 8 ? subgroupShuffleXor(near, 4) : 0;
-    if (i >= count * each || first_row + 32 * g >= kRows)
-      continue;
-    uint item = product_item(t);
-    uint row = kQuantOut == 2 ? push[PUSH_EIGHT_BITS] : kNormOut != 0 ? third_row(item) : out_row(product_out(item));
-    uint group = first_row / 32 + g;
-    au32[row + q8_codes(group, k / 4) * 4 + k % 4] = uint(codes.x & 255) | uint(codes.y & 255) << 8 |
-                                                     uint(codes.z & 255) << 16 | uint(codes.w & 255) << 24;
-    if (k != 0)
-      continue;
-    if (gl_SubgroupSize < 8) {
-      near = far = 0;
-      for (uint v = 0; v < 32; ++v) {
-        int code = int(clamp(roundEven(products[t * kGroupRows + 32 * g + v] * inverse), -127.0, 127.0));
-        near += v < 16 ? code : 0;
-        far += v < 16 ? 0 : code;
-      }
-    }
-    a32[row + q8_padded(kRows) * 8 + group] = largest / 127.0;
-    au32[row + q8_padded(kRows) * 9 + group] = (uint(near) & 0xffffu) | uint(far) << 16;
+    q8_store_eighth(quantized_row(t), kRows, first_row / 32 + g, k,
+                    vec4(products[at], products[at + 1], products[at + 2], products[at + 3]),
+                    first + local_index() / 8 == i && first_row + 32 * g < kRows);
   }
 }
 
@@ -210,9 +215,9 @@ void quantize_products(uint first_row, uint count) {
 void product_write() {
   barrier();
   uint count = product_count();
-  if (kNormIn != 0)
+  if (kNormIn != 0 && kTokens > 1)
     for (uint t = 0; t < count; ++t) {
-      float factor = norm_factor(product_token() + t);
+      float factor = norm_factor(squares_part(product_token() + t));
       for (uint r = local_index(); r < kMatrices * kGroupRows; r += kLocal)
         products[(r / kGroupRows * kTokens + t) * kGroupRows + r % kGroupRows] *= factor;
       barrier();
@@ -232,14 +237,14 @@ void product_write() {
         a32[out_row(product_out(item)) + place_of(row, kOutOrder)] = y;
       if (kNormOut != 0) {
         squares = fma(y, y, squares);
-        y *= v32[push[PUSH_VECTOR2] + row];
+        y *= kEarly ? early_weight : v32[push[PUSH_VECTOR2] + row];
         if (kQuantOut != 1)
           a32[third_row(item) + place_of(row, kOrderLanes)] = y;
       }
       products[t * kGroupRows + r] = y;
     }
     if (kNormOut != 0) {
-      squares = group_sum(squares);
+      squares = kGroupRows <= gl_SubgroupSize ? subgroup_sum(squares) : group_sum(squares); // invocations that have a row
       uint groups = (kRows + kGroupRows - 1) / kGroupRows;
       if (local_index() == 0 && group_index() < groups)
         a32[push[PUSH_SQUARES_OUT] + item * groups + group_index()] = squares;
@@ -253,15 +258,18 @@ void product_write() {
 // Called by all invocations of a workgroup with their shares of the sums.
 void product_finish(vec4 sums[kTeamValues]) {
   float parts[kTeamValues];
-  for (uint v = 0; v < kTeamValues; ++v) {
+  [[unroll]] for (uint v = 0; v < kTeamValues; ++v) {
     parts[v] = subgroup_part((sums[v].x + sums[v].z) + (sums[v].y + sums[v].w), kLanes);
     leave_part(parts[v], kLanes, v);
   }
-  barrier();
+  float factor = kNormIn != 0 && kTokens == 1 ? norm_factor(early_squares) : 1.0;
+  if (kLanes > gl_SubgroupSize)
+    barrier();
   if (product_lane() == 0)
-    for (uint v = 0; v < kTeamValues; ++v) {
+    [[unroll]] for (uint v = 0; v < kTeamValues; ++v) {
       uint t = v % kTeamSums % kTokens, r = local_index() / kLanes * kTeamRows + v % kTeamSums / kTokens;
-      products[(v / kTeamSums * kTokens + t) * kGroupRows + r] = team_sum(parts[v], kLanes, v) * kScale;
+      float sum = team_sum(parts[v], kLanes, v) * kScale;
+      products[(v / kTeamSums * kTokens + t) * kGroupRows + r] = kNormIn != 0 && kTokens == 1 ? sum * factor : sum;
     }
   product_write();
 }

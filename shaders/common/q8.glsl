@@ -10,13 +10,13 @@ uint q8_codes(uint g, uint j) { return (g / 32 * 2 + j) * 32 + g % 32; }
 // The words of one group from its values. `row` is the row's start in the arena, in words.
 void q8_store(uint row, uint count, uint g, float values[32]) {
   float largest = 0.0;
-  for (uint i = 0; i < 32; ++i)
+  [[unroll]] for (uint i = 0; i < 32; ++i)
     largest = max(largest, abs(values[i]));
   float inverse = largest > 0.0 ? 127.0 / largest : 0.0;
   int sums[2] = int[2](0, 0);
-  for (uint k = 0; k < 8; ++k) {
+  [[unroll]] for (uint k = 0; k < 8; ++k) {
     uint word = 0;
-    for (uint c = 0; c < 4; ++c) {
+    [[unroll]] for (uint c = 0; c < 4; ++c) {
       int code = int(clamp(roundEven(values[4 * k + c] * inverse), -127.0, 127.0));
       sums[k / 4] += code;
       word |= (uint(code) & 255) << (8 * c);
@@ -25,4 +25,27 @@ void q8_store(uint row, uint count, uint g, float values[32]) {
   }
   a32[row + q8_padded(count) * 8 + g] = largest / 127.0;
   au32[row + q8_padded(count) * 9 + g] = (uint(sums[0]) & 0xffffu) | uint(sums[1]) << 16;
+}
+
+// The same by eight neighbouring invocations, of a subgroup that has so many: number k has values 4 k.. of group g. All of the
+// subgroup come here, and those without a group do not `store`.
+void q8_store_eighth(uint row, uint count, uint g, uint k, vec4 x, bool store) {
+  float largest = max(max(abs(x.x), abs(x.y)), max(abs(x.z), abs(x.w)));
+  largest = max(largest, subgroupShuffleXor(largest, 1));
+  largest = max(largest, subgroupShuffleXor(largest, 2));
+  largest = max(largest, subgroupShuffleXor(largest, 4));
+  float inverse = largest > 0.0 ? 127.0 / largest : 0.0;
+  ivec4 codes = ivec4(clamp(roundEven(x * inverse), -127.0, 127.0));
+  int near = codes.x + codes.y + codes.z + codes.w;
+  near += subgroupShuffleXor(near, 1);
+  near += subgroupShuffleXor(near, 2);
+  int far = subgroupShuffleXor(near, 4);
+  if (!store)
+    return;
+  au32[row + q8_codes(g, k / 4) * 4 + k % 4] = uint(codes.x & 255) | uint(codes.y & 255) << 8 |
+                                               uint(codes.z & 255) << 16 | uint(codes.w & 255) << 24;
+  if (k == 0) {
+    a32[row + q8_padded(count) * 8 + g] = largest / 127.0;
+    au32[row + q8_padded(count) * 9 + g] = (uint(near) & 0xffffu) | uint(far) << 16;
+  }
 }

@@ -6,8 +6,9 @@ shared float team_parts[kTeamValues * kMostSubgroups];
 
 // Adds up one value within the part of the team that this subgroup holds.
 float subgroup_part(float value, uint lanes) {
-  for (uint o = 1; o < lanes && o < gl_SubgroupSize; o <<= 1)
-    value += subgroupShuffleXor(value, o);
+  [[unroll]] for (uint i = 0; i < 7; ++i)
+    if ((1u << i) < lanes && (1u << i) < gl_SubgroupSize)
+      value += subgroupShuffleXor(value, 1u << i);
   return value;
 }
 

@@ -102,9 +102,12 @@ void choose_experts(uint logits, uint bias) {
   for (uint e = local_index(); e < kRouted; e += kLocal) {
     float key = route_keys[e];
     uint before = 0;
-    for (uint o = 0; o < kRouted; ++o)
-      if (ahead(route_keys[o], o, key, e))
-        ++before;
+    for (uint first = 0; first < kRouted; first += 8)
+      [[unroll]] for (uint i = 0; i < 8; ++i) {
+        uint o = first + i;
+        if (o < kRouted && ahead(route_keys[min(o, kRouted - 1)], o, key, e))
+          ++before;
+      }
     if (before < kExperts)
       chosen[before] = e;
   }

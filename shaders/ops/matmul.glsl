@@ -18,19 +18,21 @@ void load_input(uint token, uint g, bool cut, out vec4 x[8]) {
     cut_tail(g, x);
 }
 
-#define WALK_BEGIN
+#define WALK_FETCHES
+#define WALK_FETCH(a, n, base, row)
+#define WALK_FETCH_INPUT(a, item)
+#define WALK_FETCHED
 #define WALK_GROUP \
   bool cut = kCols % 32 != 0 && g + 1 == kGroups; \
   vec4 w[8]; \
   vec4 x[8];
-#define WALK_INPUT(item) load_input(item, g, cut, x);
-#define WALK_ONE_INPUT \
+#define WALK_INPUT(a, item) \
   if (kTokens == 1) \
-    WALK_INPUT(product_input(product_item(0), 0))
-#define WALK_EACH_INPUT \
+    load_input(item, g, cut, x);
+#define WALK_EACH_INPUT(item) \
   if (kTokens > 1) \
-    WALK_INPUT(product_input(product_item(t), 0))
-#define WALK_WEIGHTS(base, row) \
+    load_input(item, g, cut, x);
+#define WALK_WEIGHTS(n, base, row) \
   decode_group(base, row, g, w); \
   if (cut) \
     cut_tail(g, w);

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "compiler/gpu/GpuBuilder.h"
+#include "compiler/gpu/Product.h"
 
 namespace cortiq::compiler {
 namespace {
@@ -23,13 +23,16 @@ struct Dispatch {
 };
 
 // Of one token: more invocations take positions side by side.
-constexpr uint32_t kLocalSingle = 256, kLocalMany = 128;
+constexpr uint32_t kLocalSingle = 256, kLocalShare = 128, kLocalMany = 128;
+constexpr uint32_t kAheadSingle = 4, kAheadShare = 8; // positions that a team of it asks for at a time
 
 Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
   const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
   const GpuPlace out = builder.place(attention.out != kAbsent ? attention.out : attention.act_out);
   Dispatch d;
-  d.constants = {{kSpecLocal, builder.single() ? kLocalSingle : kLocalMany},
+  d.constants = {{kSpecLocal, !builder.single() ? kLocalMany
+                              : builder.far()   ? kLocalShare
+                                                : kLocalSingle},
                  {kSpecOutOrder, out.lanes ? 1u : 0u},
                  {kSpecScale, bitsOf(attention.scale)},
                  {kSpecHeads, attention.heads},
@@ -53,9 +56,16 @@ Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& 
 Status addShares(const artifact::AttentionOpT& attention, uint32_t shares, GpuBuilder& builder, Dispatch& d) {
   const uint32_t valueDim = builder.program().kv_layers[attention.layer]->v_dim;
   const GpuPlace parts = builder.scratch(uint64_t{attention.heads} * shares * (valueDim + 2));
+  builder.noteCut();
   d.constants.push_back({kSpecShares, shares});
   d.row.groups_y = shares;
   d.row.push[kPushShares] = parts.start;
+  // The last workgroup of a head joins its shares, if there is a counter for each.
+  if (attention.heads <= kCounterWords) {
+    d.constants.push_back({kSpecJoin, 1});
+    d.row.push[kPushCounters] = 0;
+    return {};
+  }
   const uint32_t result = attention.out != kAbsent ? attention.out : attention.act_out;
   const GpuPlace out = builder.place(result);
   artifact::GpuDispatchT join;
@@ -103,6 +113,7 @@ Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact
   Dispatch d = attentionDispatch(attention, builder);
   const HeadPrep made = headPrep(prep, builder);
   d.constants.push_back({kSpecPrep, 1});
+  d.constants.push_back({kSpecAhead, builder.far() ? kAheadShare : kAheadSingle});
   d.constants.push_back({kSpecPairs, made.pairs});
   d.constants.push_back({kSpecNormFlags, made.flags});
   d.constants.push_back({kSpecEps, bitsOf(prep.norm_eps)});

@@ -92,7 +92,8 @@ StatusOr<artifact::GpuDispatchT> productOf(const artifact::MatmulPartT& part, co
   const bool quantized = norm && quantizes(*norm, builder);
   const std::string name = codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(part.input, part.input_column, weight.cols));
-  const ProductShape shape = quantized ? kQuantShape : productShape(range.rows, weight.cols, eightBits);
+  const QuantShape quant = quantShape(weight, {.ofOneToken = builder.single(), .eightBits = eightBits});
+  const ProductShape shape = quantized ? quant.shape : productShape(range.rows, weight.cols, eightBits);
   Constants constants = shapeConstants(range.rows, weight.cols, shape);
   artifact::GpuDispatchT d;
   d.push.resize(kPushWords);
@@ -105,6 +106,8 @@ StatusOr<artifact::GpuDispatchT> productOf(const artifact::MatmulPartT& part, co
   constants.push_back({kSpecResidual, part.residual != kAbsent});
   builder.putSlot(d.push, kRowAux, part.residual, part.residual_column + range.first);
   addNormIn(builder.unfinished(part.input), constants, d);
+  if (quantized)
+    constants.push_back({kSpecAhead, quant.ahead});
   if (norm)
     CORTIQ_RETURN_IF_ERROR(addNormOut(*norm, d.groups, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, constants));
@@ -121,7 +124,8 @@ StatusOr<artifact::GpuDispatchT> gatedPairOf(const artifact::MatmulPartT& gate, 
   const artifact::WeightT& weight = builder.weight(gate.weight);
   const uint32_t result = glu.out != kAbsent ? glu.out : glu.act_out, first = static_cast<uint32_t>(range.first);
   const bool eightBits = builder.eightBits(gate.input), quantized = builder.eightBits(result);
-  const ProductShape shape = quantized ? kQuantShape : productShape(range.rows, weight.cols, eightBits);
+  const QuantShape quant = quantShape(weight, {.ofOneToken = true, .eightBits = eightBits, .matrices = 2});
+  const ProductShape shape = quantized ? quant.shape : productShape(range.rows, weight.cols, eightBits);
   CORTIQ_ASSIGN_OR_RETURN(const GpuPlace input, builder.inLanes(gate.input, gate.input_column, weight.cols));
   const GpuPlace out = builder.place(result, range.first);
   Constants constants = shapeConstants(range.rows, weight.cols, shape);
@@ -141,8 +145,10 @@ StatusOr<artifact::GpuDispatchT> gatedPairOf(const artifact::MatmulPartT& gate, 
   constants.push_back({kSpecAlpha, bitsOf(glu.alpha)});
   constants.push_back({kSpecLimit, bitsOf(glu.limit)});
   addNormIn(builder.unfinished(gate.input), constants, d);
-  if (quantized)
+  if (quantized) {
     constants.push_back({kSpecQuantOut, 1});
+    constants.push_back({kSpecAhead, quant.ahead});
+  }
   CORTIQ_ASSIGN_OR_RETURN(d.module_,
                           builder.module(codecTemplate(eightBits ? "matmul_i8" : "matmul", weight), constants));
   CORTIQ_ASSIGN_OR_RETURN(d.weight, builder.matrix(gate.weight));

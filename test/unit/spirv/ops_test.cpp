@@ -216,6 +216,7 @@ struct HeadShape {
   uint32_t local, shares = 1;
   bool step = false;  ///< token by token, with one dispatch for all of attention
   bool bytes = false; ///< the cache is in 8 bits
+  bool join = false;  ///< which joins its shares as well
 };
 
 /// Values as a cache in 8 bits gives them back.
@@ -259,7 +260,8 @@ protected:
       take(q, q_stride), take(k, k_stride), take(v, v_stride);
       const uint32_t k_at = kBatch * q_stride, v_at = k_at + kBatch * k_stride, out_at = v_at + kBatch * v_stride;
       const uint32_t shares_at = out_at + kBatch * out_stride;
-      arena.resize(shares_at + kBatch * s.heads * s.shares * (s.v_dim + 2));
+      const uint32_t counters_at = shares_at + kBatch * s.heads * s.shares * (s.v_dim + 2);
+      arena.resize(counters_at + s.heads);
       append(d.buffers[kVectors], q_norm);
       append(d.buffers[kVectors], sinks);
       d.buffers[kCache] = cache;
@@ -292,6 +294,10 @@ protected:
                                    {kSpecOutOrder, 1}});
       if (s.step) {
         attend.insert(attend.end(), {{kSpecPrep, 1}, {kSpecPairs, pairs}, {kSpecNormFlags, 1}, {kSpecOneToken, 1}});
+        if (s.join) {
+          attend.push_back({kSpecJoin, 1});
+          d.push[kPushCounters] = counters_at;
+        }
       } else {
         d.grid = {s.heads + 2 * s.kv_heads, 1, kBatch};
         run("rope_kv", prep, d);
@@ -300,7 +306,10 @@ protected:
       d.grid = {s.heads, s.shares, kBatch};
       run("attention", attend, d);
       d.grid = {s.heads, 1, kBatch};
-      if (s.shares > 1)
+      if (s.join)
+        for (uint32_t h = 0; h < s.heads; ++h)
+          ASSERT_EQ(d.buffers[kArena][counters_at + h], 0u);
+      else if (s.shares > 1)
         run("attention_combine",
             {{kSpecLocal, s.local},
              {kSpecHeads, s.heads},
@@ -482,6 +491,27 @@ TEST_F(Attention, StepsInOneDispatch) {
          .local = 32,
          .shares = 2,
          .step = true});
+}
+TEST_F(Attention, SharesThatTheLastOfThemJoins) {
+  HeadShape shape{.heads = 4,
+                  .kv_heads = 2,
+                  .dim = 128,
+                  .v_dim = 64,
+                  .window = 0,
+                  .ring = 0,
+                  .cap = 0,
+                  .sinks = true,
+                  .half = true,
+                  .local = 64,
+                  .shares = 3,
+                  .step = true,
+                  .join = true};
+  check(shape);
+  shape.dim = 64;
+  shape.v_dim = 80;
+  shape.half = false;
+  shape.shares = 2;
+  check(shape);
 }
 
 } // namespace
