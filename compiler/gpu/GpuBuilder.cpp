@@ -112,7 +112,7 @@ uint32_t GpuBuilder::vector(uint32_t weight) {
     auto row = std::make_unique<artifact::GpuVectorT>();
     row->weight = weight;
     row->start = out_.vector_floats;
-    out_.vector_floats += ceilDiv(manifest_.weights[weight]->cols, 4) * 4;
+    out_.vector_floats += ceilDiv(manifest_.weights[weight]->rows * manifest_.weights[weight]->cols, 4) * 4;
     out_.vectors.push_back(std::move(row));
   }
   return at->second;

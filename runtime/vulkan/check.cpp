@@ -37,10 +37,12 @@ public:
           return invalid("its program for the GPU has a table that is none");
         continue;
       }
-      if (vector->weight() >= weights.size() || weights[vector->weight()].codec->id != formats::CodecId::kF32 ||
+      if (vector->weight() >= weights.size())
+        return invalid("its program for the GPU has a vector that is none");
+      const WeightRef& weight = weights[vector->weight()];
+      if (weight.codec->id != formats::CodecId::kF32 ||
           !formats::range_fits(vector->start(),
-                               weights[vector->weight()].mixed ? weights[vector->weight()].cols
-                                                               : weights[vector->weight()].bytes.size() / sizeof(float),
+                               weight.mixed ? weight.rows * weight.cols : weight.bytes.size() / sizeof(float),
                                program_.vector_floats()))
         return invalid("its program for the GPU has a vector that is none");
     }
