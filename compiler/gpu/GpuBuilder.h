@@ -225,6 +225,10 @@ Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRow
 Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
                           GpuBuilder& builder);
 
+/// What both shaders of attention are specialised for, with `local` invocations a workgroup.
+std::vector<codegen::SpecValue> attentionConstants(const artifact::AttentionOpT& attention, uint32_t local,
+                                                   const GpuPlace& out, const GpuBuilder& builder);
+
 /// Attention of another shader, with windows of head groups or with anchors (ops/attention_anchored.cpp).
 bool isAnchored(const artifact::AttentionOpT& attention);
 std::string refuseAnchored(const artifact::AttentionOpT& attention, const GpuBuilder& builder);

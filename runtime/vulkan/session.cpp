@@ -297,14 +297,7 @@ Status VulkanSession::clear_caches() {
   CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
   for (const Buffer& cache : caches_)
     device_->call().vkCmdFillBuffer(commands, cache.handle(), 0, VK_WHOLE_SIZE, 0);
-  Status status = finish(commands, true, End::kSerial);
-  if (status.ok())
-    status = submit({&commands, 1});
-  if (status.ok())
-    status = wait();
-  if (status.ok())
-    device_->call().vkFreeCommandBuffers(device_->handle(), commands_pool_, 1, &commands);
-  return status;
+  return run_once(commands);
 }
 
 // ---- Recording ----
@@ -795,12 +788,7 @@ Status VulkanSession::reserve_states() {
   return {};
 }
 
-Status VulkanSession::copy_states(bool to_host) {
-  CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
-  barrier(commands, true, true);
-  const VkBufferCopy all{0, 0, states_.bytes()};
-  device_->call().vkCmdCopyBuffer(commands, to_host ? states_.handle() : host_states_.handle(),
-                                  to_host ? host_states_.handle() : states_.handle(), 1, &all);
+Status VulkanSession::run_once(VkCommandBuffer commands) {
   Status status = finish(commands, true, End::kSerial);
   if (status.ok())
     status = submit({&commands, 1});
@@ -809,6 +797,15 @@ Status VulkanSession::copy_states(bool to_host) {
   if (status.ok())
     device_->call().vkFreeCommandBuffers(device_->handle(), commands_pool_, 1, &commands);
   return status;
+}
+
+Status VulkanSession::copy_states(bool to_host) {
+  CORTIQ_ASSIGN_OR_RETURN(VkCommandBuffer commands, begin());
+  barrier(commands, true, true);
+  const VkBufferCopy all{0, 0, states_.bytes()};
+  device_->call().vkCmdCopyBuffer(commands, to_host ? states_.handle() : host_states_.handle(),
+                                  to_host ? host_states_.handle() : states_.handle(), 1, &all);
+  return run_once(commands);
 }
 
 Status VulkanSession::put_states(const StepContext& context) {

@@ -123,6 +123,8 @@ private:
   Status restart(VkCommandBuffer commands);
   /// Ends commands, behind what is copied when `copied`; the step's number is the last thing that the host sees.
   Status finish(VkCommandBuffer commands, bool copied, End end);
+  /// Ends commands, runs them, waits for them and frees them.
+  Status run_once(VkCommandBuffer commands);
   void barrier(VkCommandBuffer commands, bool copied_before, bool copies_after) const;
   Status fill_tail(uint64_t first, uint64_t count);
   Status reserve_logits(uint64_t rows);

@@ -75,8 +75,7 @@ def models(scratch):
 def main():
     args = harness.arguments(__doc__)
     harness.need_tools(args, "cortiq-compile", "cortiq-run")
-    if not vulkan_test.devices(args):
-        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    vulkan_test.need_device(args)
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         # Shaders that one model compiled serve the next.

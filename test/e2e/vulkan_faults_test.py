@@ -228,10 +228,7 @@ def check_kept(tally, args, artifact, spec, folder, environment):
 
 def main():
     args = harness.arguments(__doc__)
-    if not args.fixtures:
-        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
-    if not vulkan_test.devices(args):
-        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    vulkan_test.need_device(args, fixtures=True)
     tally = harness.Tally()
     environment = {"VK_INSTANCE_LAYERS": vulkan_test.LAYER} if vulkan_test.has_layer() else {}
     with tempfile.TemporaryDirectory() as folder:

@@ -51,10 +51,7 @@ def check_case(tally, args, label, spec, case, numerics, folder, environment):
 
 def main():
     args = harness.arguments(__doc__)
-    if not args.fixtures:
-        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
-    if not vulkan_test.devices(args):
-        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    vulkan_test.need_device(args, fixtures=True)
     tally = harness.Tally()
     with tempfile.TemporaryDirectory() as folder:
         # Shaders that one fixture compiled serve the next.

@@ -25,8 +25,7 @@ RECORDED = [("masks-ffn", ("task mild", "task skiplayer")), ("masks-heads", ("ta
 class GpuOverlay(Overlay):
     def __init__(self, args, scratch):
         super().__init__(args, scratch)
-        if not vulkan_test.devices(args):
-            harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+        vulkan_test.need_device(args)
         # Shaders that one model compiled serve the next.
         self.environment = {"MESA_SHADER_CACHE_DIR": scratch.path("shaders"), "XDG_CACHE_HOME": scratch.path("shaders")}
         if vulkan_test.has_layer():

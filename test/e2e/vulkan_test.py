@@ -19,6 +19,14 @@ def devices(args):
     return result.stdout.splitlines() if result.returncode == 0 else []
 
 
+def need_device(args, fixtures=False):
+    """Skips the whole script where there is no device, or no folder of fixtures and it wants `fixtures`."""
+    if fixtures and not args.fixtures:
+        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
+    if not devices(args):
+        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+
+
 def has_layer():
     return any(os.path.exists(f"{folder}/VkLayer_khronos_validation.json")
                for folder in ("/usr/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"))
@@ -84,10 +92,7 @@ def check_without(tally, args, artifact, spec):
 
 def main():
     args = harness.arguments(__doc__)
-    if not args.fixtures:
-        harness.skip_all("the fixtures folder is not known (CORTIQ_FIXTURES)")
-    if not devices(args):
-        harness.skip_all("there is no device of Vulkan here; tools/setup installs one in software (mesa-vulkan-drivers)")
+    need_device(args, fixtures=True)
     tally = harness.Tally()
     environment = {}
     if has_layer():

@@ -27,23 +27,10 @@ constexpr uint32_t kLocalSingle = 256, kLocalShare = 128, kLocalMany = 128;
 constexpr uint32_t kAheadSingle = 4, kAheadShare = 8; // positions that a team of it asks for at a time
 
 Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
-  const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
   const GpuPlace out = builder.place(attention.out != kAbsent ? attention.out : attention.act_out);
   Dispatch d;
-  d.constants = {{kSpecLocal, !builder.single() ? kLocalMany
-                              : builder.far()   ? kLocalShare
-                                                : kLocalSingle},
-                 {kSpecOutOrder, out.lanes ? 1u : 0u},
-                 {kSpecScale, bitsOf(attention.scale)},
-                 {kSpecHeads, attention.heads},
-                 {kSpecKvHeads, cache.kv_heads},
-                 {kSpecHeadDim, attention.head_dim},
-                 {kSpecValueDim, cache.v_dim},
-                 {kSpecWindow, cache.window},
-                 {kSpecRing, builder.ring(attention.layer)},
-                 {kSpecSoftcap, bitsOf(attention.softcap)},
-                 {kSpecSinks, attention.sinks != kAbsent},
-                 builder.cacheKind()};
+  const uint32_t local = !builder.single() ? kLocalMany : builder.far() ? kLocalShare : kLocalSingle;
+  d.constants = attentionConstants(attention, local, out, builder);
   d.row.groups = attention.heads;
   d.row.layer = attention.layer;
   d.row.push.resize(kPushWords);
@@ -98,6 +85,23 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
 }
 
 } // namespace
+
+std::vector<codegen::SpecValue> attentionConstants(const artifact::AttentionOpT& attention, uint32_t local,
+                                                   const GpuPlace& out, const GpuBuilder& builder) {
+  const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
+  return {{kSpecLocal, local},
+          {kSpecOutOrder, out.lanes ? 1u : 0u},
+          {kSpecScale, bitsOf(attention.scale)},
+          {kSpecHeads, attention.heads},
+          {kSpecKvHeads, cache.kv_heads},
+          {kSpecHeadDim, attention.head_dim},
+          {kSpecValueDim, cache.v_dim},
+          {kSpecWindow, cache.window},
+          {kSpecRing, builder.ring(attention.layer)},
+          {kSpecSoftcap, bitsOf(attention.softcap)},
+          {kSpecSinks, attention.sinks != kAbsent},
+          builder.cacheKind()};
+}
 
 uint32_t attentionShares(uint32_t layer, uint32_t heads, const GpuBuilder& builder) {
   const artifact::KvLayerT& cache = *builder.program().kv_layers[layer];

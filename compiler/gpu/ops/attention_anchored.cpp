@@ -19,26 +19,14 @@ std::string refuseAnchored(const artifact::AttentionOpT& attention, const GpuBui
 
 Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
   constexpr uint32_t kLocal = 128;
-  const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
   const uint32_t result = attention.out != kAbsent ? attention.out : attention.act_out;
   const GpuPlace out = builder.place(result);
   artifact::GpuDispatchT d;
-  CORTIQ_ASSIGN_OR_RETURN(d.module_,
-                          builder.module("attention_anchored", {{kSpecLocal, kLocal},
-                                                                {kSpecOutOrder, out.lanes ? 1u : 0u},
-                                                                {kSpecScale, bitsOf(attention.scale)},
-                                                                {kSpecHeads, attention.heads},
-                                                                {kSpecKvHeads, cache.kv_heads},
-                                                                {kSpecHeadDim, attention.head_dim},
-                                                                {kSpecValueDim, cache.v_dim},
-                                                                {kSpecWindow, cache.window},
-                                                                {kSpecRing, builder.ring(attention.layer)},
-                                                                {kSpecSoftcap, bitsOf(attention.softcap)},
-                                                                {kSpecSinks, attention.sinks != kAbsent},
-                                                                builder.cacheKind(),
-                                                                {kSpecQuantOut, builder.eightBits(result)},
-                                                                {kSpecAnchors, attention.sink_count},
-                                                                {kSpecWindows, !attention.group_windows.empty()}}));
+  std::vector<codegen::SpecValue> constants = attentionConstants(attention, kLocal, out, builder);
+  constants.insert(constants.end(), {{kSpecQuantOut, builder.eightBits(result)},
+                                     {kSpecAnchors, attention.sink_count},
+                                     {kSpecWindows, !attention.group_windows.empty()}});
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("attention_anchored", std::move(constants)));
   d.groups = attention.heads;
   d.layer = attention.layer;
   d.push.resize(kPushWords);
