@@ -47,7 +47,8 @@ FAST_APART = 0.03   # of the largest logit: what activations of 8 bits may cost,
 
 class Scheme:
     """A scheme that both containers hold: its type id, weights a block, what makes one, and how far the logits of the two files may be apart
-    when compiled for each arm. 0: the same bits. What becomes vbit_ro is not: a kernel of that codec computes the fast arm by f32 lanes.
+    when compiled for each arm. 0: the same bits. What becomes vbit_ro is not: that codec is summed along a row, sixteen weights side by side, where
+    the others sum rows side by side, and has no arm of 8-bit activations.
     """
 
     def __init__(self, code, weights, block, exact=0.0, fast=0.0, marks=None):
@@ -58,12 +59,12 @@ SCHEMES = {
     "f32": Scheme(0, 1, None), "f16": Scheme(1, 1, None), "bf16": Scheme(30, 1, None),
     "q4_0": Scheme(2, 32, None),
     "q5_0": Scheme(6, 32, None, EXACT_APART, FAST_APART), "iq4_nl": Scheme(20, 32, None, EXACT_APART, FAST_APART),
-    "q8_0": Scheme(8, 32, lambda rng, s: scale(rng, s / 73) + rng.randbytes(32).replace(b"\x80", b"\x81"), fast=FAST_APART),
+    "q8_0": Scheme(8, 32, lambda rng, s: scale(rng, s / 73) + rng.randbytes(32).replace(b"\x80", b"\x81"), EXACT_APART, FAST_APART),
     "tq1_0": Scheme(34, 256, lambda rng, s: b"".join(ternary(rng) for _ in range(52)) + scale(rng, s)),
     "tq2_0": Scheme(35, 256, lambda rng, s: digits(rng, 256, (0, 1, 2)) + scale(rng, s)),
-    "tq2_0_two": Scheme(35, 256, lambda rng, s: digits(rng, 256, (0, 1, 2, 3)) + scale(rng, s), fast=FAST_APART),
+    "tq2_0_two": Scheme(35, 256, lambda rng, s: digits(rng, 256, (0, 1, 2, 3)) + scale(rng, s), EXACT_APART, FAST_APART),
     "q2_0": Scheme(42, 64, lambda rng, s: scale(rng, s) + digits(rng, 64, (0, 1, 2))),
-    "q2_0_two": Scheme(42, 64, lambda rng, s: scale(rng, s) + digits(rng, 64, (0, 1, 2, 3)), fast=FAST_APART),
+    "q2_0_two": Scheme(42, 64, lambda rng, s: scale(rng, s) + digits(rng, 64, (0, 1, 2, 3)), EXACT_APART, FAST_APART),
     "q2_0_g128": Scheme(42, 128, lambda rng, s: scale(rng, s) + digits(rng, 128, (0, 1, 2))),
     "stq1_0": Scheme(42, 256, lambda rng, s: rng.randbytes(40) + scale(rng, s)),
     "ptq1_0": Scheme(143, 128, lambda rng, s: b"".join(ternary(rng) for _ in range(26)) + scale(rng, s), marks={"prism.version": 1}),
