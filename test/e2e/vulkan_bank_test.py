@@ -4,7 +4,6 @@ it. Greedy tokens of fixtures against the recorded ones, with the validation lay
 import os
 import re
 import sys
-import tempfile
 
 import harness
 import vulkan_test
@@ -130,16 +129,5 @@ def check_two_devices(bank, artifact, name):
     bank.tally.check(label + ", said", rooms != ["4", "4"] and f"--stats says: {result.stderr}")
 
 
-def main():
-    args = harness.arguments(__doc__)
-    vulkan_test.need_device(args, fixtures=True)
-    tally = harness.Tally()
-    environment = {"VK_INSTANCE_LAYERS": vulkan_test.LAYER} if vulkan_test.has_layer() else {}
-    with tempfile.TemporaryDirectory() as folder:
-        environment["MESA_SHADER_CACHE_DIR"] = environment["XDG_CACHE_HOME"] = folder
-        check_models(Bank(args, tally, folder, environment))
-    return tally.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(vulkan_test.run_layered(__doc__, lambda tally, args, folder, environment: check_models(Bank(args, tally, folder, environment))))

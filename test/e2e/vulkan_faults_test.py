@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 
 import harness
 import vulkan_test
@@ -226,16 +225,5 @@ def check_kept(tally, args, artifact, spec, folder, environment):
         vulkan_test.check_tokens(tally, f"kept shaders that are damaged ({damage})", spec, count, result)
 
 
-def main():
-    args = harness.arguments(__doc__)
-    vulkan_test.need_device(args, fixtures=True)
-    tally = harness.Tally()
-    environment = {"VK_INSTANCE_LAYERS": vulkan_test.LAYER} if vulkan_test.has_layer() else {}
-    with tempfile.TemporaryDirectory() as folder:
-        environment["MESA_SHADER_CACHE_DIR"] = environment["XDG_CACHE_HOME"] = folder
-        check_model(tally, args, folder, environment)
-    return tally.finish()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(vulkan_test.run_layered(__doc__, check_model))

@@ -32,6 +32,19 @@ def has_layer():
                for folder in ("/usr/share/vulkan/explicit_layer.d", "/etc/vulkan/explicit_layer.d"))
 
 
+def run_layered(description, check):
+    """The main of a script that runs fixtures under the validation layer, where it is installed, with caches of its own:
+    check(tally, args, folder, environment)."""
+    args = harness.arguments(description)
+    need_device(args, fixtures=True)
+    tally = harness.Tally()
+    environment = {"VK_INSTANCE_LAYERS": LAYER} if has_layer() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        environment["MESA_SHADER_CACHE_DIR"] = environment["XDG_CACHE_HOME"] = folder
+        check(tally, args, folder, environment)
+    return tally.finish()
+
+
 def generate(args, artifact, spec, flags, environment):
     count = min(12, len(spec["greedy_ids"]))
     command = [os.path.join(args.bin, "cortiq-run"), artifact, "--tokens", ",".join(map(str, spec["prompt_ids"])), "-n", str(count),
