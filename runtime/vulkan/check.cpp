@@ -156,7 +156,7 @@ private:
 
   Status step(const artifact::GpuStep& step) const {
     const std::string name = "step " + quote(step.name() ? step.name()->string_view() : "");
-    const bool on_cpu = !step.dispatches() || step.dispatches()->size() == 0;
+    const bool on_cpu = no_dispatches(step);
     if ((on_cpu && step.stages() == 0) ||
         !formats::range_fits(step.first_stage(), step.stages(), artifact_.program.stages.size()))
       return invalid(name + " runs stages that the program does not have");

@@ -89,14 +89,13 @@ uint32_t VulkanModel::module_of(const artifact::GpuDispatch& d) const {
 Status VulkanModel::make_bank(const GpuOptions& options) {
   std::set<uint32_t> layers, modules, weights;
   for (uint32_t s = range_.first; s < range_.end; ++s)
-    if (const auto* dispatches = program_.steps()->Get(s)->dispatches())
-      for (const artifact::GpuDispatch* d : *dispatches) {
-        if (d->bank() != artifact::BankPart::None)
-          layers.insert(d->bank_layer());
-        for (const uint32_t index : {d->weight(), d->weight2()})
-          if (index != kNoIndex)
-            weights.insert(index);
-      }
+    vulkan::for_each_dispatch(*program_.steps()->Get(s), [&](const artifact::GpuDispatch& d) {
+      if (d.bank() != artifact::BankPart::None)
+        layers.insert(d.bank_layer());
+      for (const uint32_t index : {d.weight(), d.weight2()})
+        if (index != kNoIndex)
+          weights.insert(index);
+    });
   if (layers.empty())
     return {};
   uint64_t others = program_.vector_floats() * sizeof(float);
@@ -109,12 +108,11 @@ Status VulkanModel::make_bank(const GpuOptions& options) {
     return {};
   }
   bank_ = *std::move(bank);
-  for (const auto* steps : {program_.steps(), program_.single(), program_.far()})
-    for (uint32_t s = 0; steps && s < steps->size(); ++s)
-      if (const auto* dispatches = steps->Get(s)->dispatches())
-        for (const artifact::GpuDispatch* d : *dispatches)
-          if (d->sixteen_module() != kNoIndex)
-            modules.insert(module_of(*d));
+  for (const Steps* steps : {program_.steps(), program_.single(), program_.far()})
+    vulkan::for_each_dispatch(steps, [&](const artifact::GpuStep&, const artifact::GpuDispatch& d) {
+      if (d.sixteen_module() != kNoIndex)
+        modules.insert(module_of(d));
+    });
   return pipelines_->use_bank(bank_->segments(), {modules.begin(), modules.end()});
 }
 
@@ -147,23 +145,20 @@ Status VulkanModel::choose_steps() {
   for (uint32_t s = range_.first; s < range_.end; ++s) {
     if (on_cpu(s))
       continue;
-    for (const artifact::GpuDispatch* d : *steps[s]->dispatches()) {
-      std::string reason;
-      for_each_part(*d, [&](const artifact::GpuDispatch& part) {
-        if (reason.empty())
-          reason = unbindable(part);
-        if (reason.empty() && !pipelines_->get(module_of(part)))
-          reason = pipelines_->refusal(module_of(part));
-      });
+    std::string reason;
+    for_each_part(*steps[s], [&](const artifact::GpuDispatch& part) {
       if (reason.empty())
-        continue;
-      // Artifacts made before this was known do not say what the CPU would run.
-      if (steps[s]->stages() == 0)
-        return unsupported(reason);
-      refused_[s] = reason;
-      any = true;
-      break;
-    }
+        reason = unbindable(part);
+      if (reason.empty() && !pipelines_->get(module_of(part)))
+        reason = pipelines_->refusal(module_of(part));
+    });
+    if (reason.empty())
+      continue;
+    // Artifacts made before this was known do not say what the CPU would run.
+    if (steps[s]->stages() == 0)
+      return unsupported(reason);
+    refused_[s] = reason;
+    any = true;
   }
   for (bool changed = any; changed;) {
     changed = false;
@@ -181,14 +176,18 @@ Status VulkanModel::choose_steps() {
   }
   bool banked = false;
   for (uint32_t s = range_.first; s < range_.end; ++s)
-    for (uint32_t d = 0; !on_cpu(s) && d < steps[s]->dispatches()->size(); ++d)
-      banked = banked || steps[s]->dispatches()->Get(d)->bank() != artifact::BankPart::None;
+    if (!on_cpu(s))
+      vulkan::for_each_dispatch(
+          *steps[s], [&](const artifact::GpuDispatch& d) { banked = banked || d.bank() != artifact::BankPart::None; });
   if (!banked && bank_) {
     bank_.reset();
     bank_refusal_ = "the mixtures of the expert bank run on the CPU";
   }
   choose_units();
-  picks_fit_ = range_.end == steps.size() && program_.picks() && program_.picks()->size() != 0 && fit(program_.picks());
+  picks_fit_ = range_.end == steps.size() && program_.picks() && program_.picks()->size() != 0;
+  vulkan::for_each_dispatch(
+      picks_fit_ ? program_.picks() : nullptr,
+      [&](const artifact::GpuStep&, const artifact::GpuDispatch& d) { picks_fit_ = picks_fit_ && fits(d); });
   return {};
 }
 
@@ -202,27 +201,15 @@ void VulkanModel::choose_units() {
     at->second = at->second && here;
   }
   for (const Steps* list : {program_.single(), program_.far()})
-    for (uint32_t s = 0; list && s < list->size(); ++s)
-      for (uint32_t d = 0; list->Get(s)->dispatches() && d < list->Get(s)->dispatches()->size(); ++d)
-        if (const artifact::GpuDispatch& dispatch = *list->Get(s)->dispatches()->Get(d);
-            !unbindable(dispatch).empty() && !in_parts(dispatch))
-          unit_fits_[list->Get(s)->unit()] = false;
-}
-
-bool VulkanModel::fit(const Steps* steps) const {
-  for (const artifact::GpuStep* step : *steps)
-    if (const auto* dispatches = step->dispatches())
-      for (const artifact::GpuDispatch* d : *dispatches)
-        if (!unbindable(*d).empty() && !in_parts(*d))
-          return false;
-  return true;
+    vulkan::for_each_dispatch(list, [&](const artifact::GpuStep& step, const artifact::GpuDispatch& d) {
+      if (!fits(d))
+        unit_fits_[step.unit()] = false;
+    });
 }
 
 bool VulkanModel::all_pipelines(const artifact::GpuStep& step) const {
   bool all = true;
-  for (uint32_t d = 0; step.dispatches() && d < step.dispatches()->size(); ++d)
-    for_each_part(*step.dispatches()->Get(d),
-                  [&](const artifact::GpuDispatch& part) { all = all && pipelines_->get(module_of(part)); });
+  for_each_part(step, [&](const artifact::GpuDispatch& part) { all = all && pipelines_->get(module_of(part)); });
   return all;
 }
 
@@ -231,8 +218,7 @@ bool VulkanModel::all_pipelines(const Steps* steps) const {
 }
 
 bool VulkanModel::on_cpu(uint32_t index) const {
-  const auto* dispatches = program_.steps()->Get(index)->dispatches();
-  return !dispatches || dispatches->size() == 0 || !refused_[index].empty();
+  return no_dispatches(*program_.steps()->Get(index)) || !refused_[index].empty();
 }
 
 bool VulkanModel::unit_runs(const Steps* list, uint32_t unit) const {
@@ -259,7 +245,7 @@ std::vector<VulkanModel::PlannedStep> VulkanModel::one_token(const Steps* list) 
     else if (first)
       for (const artifact::GpuStep* step : *list)
         if (step->unit() == own->unit())
-          out.push_back({step, !step->dispatches() || step->dispatches()->size() == 0});
+          out.push_back({step, no_dispatches(*step)});
   }
   return out;
 }
@@ -431,14 +417,14 @@ namespace {
 
 /// Whether the program's shaders take caches of another type than its own.
 bool takes_other_caches(const artifact::GpuProgram& program) {
-  for (const artifact::GpuStep* step : *program.steps())
-    for (uint32_t d = 0; step->dispatches() && d < step->dispatches()->size(); ++d)
-      if (const artifact::GpuDispatch& dispatch = *step->dispatches()->Get(d); dispatch.layer() != kNoIndex) {
-        const auto& code = *program.modules()->Get(dispatch.module_())->code();
-        if (!vulkan::module_needs({code.data(), code.size()}).open_cache)
-          return false;
-      }
-  return true;
+  bool all = true;
+  vulkan::for_each_dispatch(program.steps(), [&](const artifact::GpuStep&, const artifact::GpuDispatch& d) {
+    if (d.layer() == kNoIndex)
+      return;
+    const auto& code = *program.modules()->Get(d.module_())->code();
+    all = all && vulkan::module_needs({code.data(), code.size()}).open_cache;
+  });
+  return all;
 }
 
 } // namespace

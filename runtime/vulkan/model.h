@@ -11,6 +11,7 @@
 #include "runtime/vulkan/bank.h"
 #include "runtime/vulkan/device.h"
 #include "runtime/vulkan/pipelines.h"
+#include "runtime/vulkan/walk.h"
 
 namespace cortiq::runtime::vulkan {
 
@@ -28,8 +29,6 @@ struct StepRange {
 
 class VulkanModel final : public GpuModel, public std::enable_shared_from_this<VulkanModel> {
 public:
-  using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
-
   /// Puts steps of a program that was checked on a device.
   static StatusOr<std::shared_ptr<const VulkanModel>> make(const LoadedArtifact& artifact,
                                                            const artifact::GpuProgram& program,
@@ -100,21 +99,27 @@ public:
     for (const artifact::GpuDispatch* part : *d.parts())
       use(*part);
   }
+  /// The same of all of a step.
+  template <class Use>
+  void for_each_part(const artifact::GpuStep& step, Use use) const {
+    vulkan::for_each_dispatch(step, [&](const artifact::GpuDispatch& d) { for_each_part(d, use); });
+  }
   /// Calls `use` with every dispatch that may run.
   template <class Use>
   void for_each_dispatch(Use use) const {
     const auto& steps = *program_.steps();
     for (uint32_t s = range_.first; s < range_.end; ++s)
       if (!on_cpu(s))
-        for (const artifact::GpuDispatch* dispatch : *steps[s]->dispatches())
-          for_each_part(*dispatch, use);
-    for (const auto* rows : {program_.single(), program_.far(), picks_fit_ ? program_.picks() : nullptr,
-                             range_.end == steps.size() ? program_.top() : nullptr, program_.finish()})
-      for (uint32_t s = 0; rows && s < rows->size(); ++s)
-        if (const auto* dispatches = rows->Get(s)->dispatches();
-            dispatches && ((rows != program_.single() && rows != program_.far()) || unit_fits(rows->Get(s)->unit())))
-          for (const artifact::GpuDispatch* dispatch : *dispatches)
-            for_each_part(*dispatch, use);
+        for_each_part(*steps[s], use);
+    for (const Steps* list : {program_.single(), program_.far()})
+      vulkan::for_each_dispatch(list, [&](const artifact::GpuStep& step, const artifact::GpuDispatch& d) {
+        if (unit_fits(step.unit()))
+          for_each_part(d, use);
+      });
+    for (const Steps* list : {picks_fit_ ? program_.picks() : nullptr,
+                              range_.end == steps.size() ? program_.top() : nullptr, program_.finish()})
+      vulkan::for_each_dispatch(
+          list, [&](const artifact::GpuStep&, const artifact::GpuDispatch& d) { for_each_part(d, use); });
   }
 
 private:
@@ -128,7 +133,8 @@ private:
   /// Bytes of a weight, of all that are stacked on it, or of a slice.
   uint64_t bound_bytes(uint32_t number) const;
   Status put_matrix(Uploader& uploader, const Buffer& block, uint64_t offset, uint32_t number) const;
-  bool fit(const Steps* steps) const;
+  /// Whether the device binds a dispatch's matrices, or their parts.
+  bool fits(const artifact::GpuDispatch& d) const { return unbindable(d).empty() || in_parts(d); }
   bool all_pipelines(const artifact::GpuStep& step) const;
   bool all_pipelines(const Steps* steps) const;
   void choose_units();

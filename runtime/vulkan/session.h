@@ -82,7 +82,6 @@ private:
   /// Steps of which the host sets some push constants.
   enum class StepKind { kPlain, kTop, kFinish };
 
-  using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
   /// What is bound for a dispatch: weight, its partner, layer, recurrent state, matrices of the bank.
   using SetKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, artifact::BankPart>;
   static bool binds_bank(artifact::BankPart part) {

@@ -9,7 +9,6 @@ namespace cortiq::runtime::vulkan {
 namespace {
 
 constexpr uint64_t kUnitBytes = 16; // of stacks
-using Steps = flatbuffers::Vector<flatbuffers::Offset<artifact::GpuStep>>;
 
 /// Bytes of weights that each step is the first to read.
 std::vector<uint64_t> step_bytes(const LoadedArtifact& artifact, const artifact::GpuProgram& program) {
@@ -22,17 +21,17 @@ std::vector<uint64_t> step_bytes(const LoadedArtifact& artifact, const artifact:
   std::vector<uint64_t> out(steps.size());
   std::set<uint32_t> seen;
   for (uint32_t s = 0; s < steps.size(); ++s)
-    for (uint32_t i = 0; steps[s]->dispatches() && i < steps[s]->dispatches()->size(); ++i) {
-      if (const artifact::GpuDispatch& d = *steps[s]->dispatches()->Get(i); d.bank() == artifact::BankPart::GateUp) {
+    for_each_dispatch(*steps[s], [&](const artifact::GpuDispatch& d) {
+      if (d.bank() == artifact::BankPart::GateUp) {
         const artifact::GpuBankLayer& layer = *program.bank()->layers()->Get(d.bank_layer());
         for (const auto* role : {layer.gate(), layer.up(), layer.down()})
           for (const uint32_t index : *role)
             out[s] += artifact.resolver.weights[index].bytes.size();
       }
-      for (const uint32_t index : {steps[s]->dispatches()->Get(i)->weight(), steps[s]->dispatches()->Get(i)->weight2()})
+      for (const uint32_t index : {d.weight(), d.weight2()})
         if (index != kNoIndex && seen.insert(index).second)
           out[s] += stacked.contains(index) ? stacked[index] : artifact.resolver.weights[index].bytes.size();
-    }
+    });
   return out;
 }
 

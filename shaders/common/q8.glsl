@@ -27,6 +27,19 @@ void q8_store(uint row, uint count, uint g, float values[32]) {
   au32[row + q8_padded(count) * 9 + g] = (uint(sums[0]) & 0xffffu) | uint(sums[1]) << 16;
 }
 
+// The same of `groups` groups that an array in shared memory has, which no function takes in place: they become those from
+// `first`. All of the workgroup come here.
+#define Q8_STORE_SHARED(shared_values, groups, row, count, first)                     \
+  {                                                                                   \
+    barrier();                                                                        \
+    for (uint g = gl_LocalInvocationIndex; g < (groups); g += kLocal) {               \
+      float values[32];                                                               \
+      for (uint i = 0; i < 32; ++i)                                                   \
+        values[i] = shared_values[32 * g + i];                                        \
+      q8_store(row, count, (first) + g, values);                                      \
+    }                                                                                 \
+  }
+
 // The same by eight neighbouring invocations, of a subgroup that has so many: number k has values 4 k.. of group g. All of the
 // subgroup come here, and those without a group do not `store`.
 void q8_store_eighth(uint row, uint count, uint g, uint k, vec4 x, bool store) {

@@ -138,13 +138,6 @@ void main() {
     else
       parts[d] = sum;
   }
-  if (kQuantOut == 0)
-    return;
-  barrier();
-  for (uint g = lane; g < kValueDim / 32; g += kLocal) {
-    float values[32];
-    for (uint i = 0; i < 32; ++i)
-      values[i] = parts[32 * g + i];
-    q8_store(out_row(token), kHeads * kValueDim, h * (kValueDim / 32) + g, values);
-  }
+  if (kQuantOut != 0)
+    Q8_STORE_SHARED(parts, kValueDim / 32, out_row(token), kHeads * kValueDim, h * (kValueDim / 32))
 }

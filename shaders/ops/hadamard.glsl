@@ -52,13 +52,6 @@ void main() {
     if (kQuantOut == 0)
       a32[out_row(token) + place_of(first + i, kOutOrder)] = block[i];
   }
-  if (kQuantOut == 0)
-    return;
-  barrier();
-  for (uint g = gl_LocalInvocationIndex; g < kBlock / 32; g += kLocal) {
-    float values[32];
-    for (uint i = 0; i < 32; ++i)
-      values[i] = block[32 * g + i];
-    q8_store(out_row(token), kCount, first / 32 + g, values);
-  }
+  if (kQuantOut != 0)
+    Q8_STORE_SHARED(block, kBlock / 32, out_row(token), kCount, first / 32)
 }
