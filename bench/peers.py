@@ -2,6 +2,7 @@
 """Compares cortiq with llama.cpp and ik_llama.cpp on the same GGUF files in one run, engines interleaved.
 
   bench/peers.py MODEL.gguf... [--llama-bench PATH] [--ik-bench PATH] [--bin DIR] [--threads 8,4,1] [--rounds 5] [--json OUT]
+  bench/peers.py MODEL.gguf... --device 0 --by report [--gpu-bench NAME=PATH]... [--threads 4] [--rounds 3]
 
 Peers take part when their llama-bench is named; docs/performance.md has the recipe, nothing of them is part of this project.
 Every round measures each engine once with each number of threads, in turn, odd rounds backwards; the table gives median and range over
@@ -14,6 +15,9 @@ How a speed is taken:
                     holds on a machine whose cores are shared. On shared cores, several threads say little.
   --by report       what the engines report themselves, prefill and decode from one process: for quiet machines, where a model of
                     gigabytes should not be loaded four times a round. The CPU-seconds beside are the whole process's.
+
+On a GPU, --device, cortiq runs there, and every --gpu-bench is a llama-bench whose folder holds one back end (built as loadable modules); they
+get all layers (-ngl 99).
 
 A machine without cortiq-compile takes artifacts made elsewhere, --artifact, one for each model in the same order. Those without
 weights get random ones: then the peers' files are of the same shape (cortiq-bench --synthetic SPEC -o MODEL.gguf), not of the same bits.
@@ -76,17 +80,18 @@ class LlamaBench:
 class Cortiq:
     """cortiq-bench runs an artifact that is compiled here from the same file, or was made elsewhere."""
 
-    def __init__(self, bin_dir, model, numerics, artifact, scratch):
+    def __init__(self, bin_dir, model, numerics, artifact, device, scratch):
         self.name = "cortiq" if numerics == "fast" else f"cortiq {numerics}"
         self.about = artifact or f"{numerics}, compiled here"
-        self.base = [os.path.join(bin_dir, "cortiq-bench")]
+        self.base = [os.path.join(bin_dir, "cortiq-bench"), *(["--device", device] if device else [])]
         if artifact:
             self.base += [artifact]
             short = [*self.base, "--prefill", "1", "--decode", "0", "--repeat", "1", "--no-machine"]
             self.base += ["--fill", "1"] if "--weights=none" in ran(short).stderr else []
             return
         made = os.path.join(scratch, f"{os.path.basename(model)}.{numerics}.cqa")
-        cpu, wall, _ = spent([os.path.join(bin_dir, "cortiq-compile"), model, "-o", made, f"--numerics={numerics}"])
+        cpu, wall, _ = spent([os.path.join(bin_dir, "cortiq-compile"), model, "-o", made, f"--numerics={numerics}",
+                              *(["--target=vulkan"] if device else [])])
         self.about += f" in {wall:.2f} s ({cpu:.2f} CPU-seconds)"
         self.base += [made]
 
@@ -126,9 +131,10 @@ def compare(model, artifact, args, scratch):
         # Its weights repacked at load help decoding and harm prefill: the better of the two counts, phase by phase.
         engines.append(LlamaBench("ik_llama repacked", args.ik_bench, ["-rtr", "1", "-fmoe", "1"], model))
         engines.append(LlamaBench("ik_llama", args.ik_bench, ["-fmoe", "1"], model))
+    engines += [LlamaBench(name, path, ["-ngl", "99"], model) for name, path in args.gpu_benches]
     peers = {engine.name for engine in engines}
     for numerics in args.numerics.split(","):
-        engines.append(Cortiq(args.bin, model, numerics, artifact, scratch))
+        engines.append(Cortiq(args.bin, model, numerics, artifact, args.device, scratch))
         print(f"{os.path.basename(model)}: {engines[-1].name} is {engines[-1].about}", file=sys.stderr)
     work = {phase: getattr(args, phase) for phase in PHASES if getattr(args, phase)}
     samples, cpu = {}, {}
@@ -180,6 +186,8 @@ def main():
     parser.add_argument("models", nargs="+", metavar="MODEL.gguf")
     parser.add_argument("--llama-bench", help="llama.cpp's program")
     parser.add_argument("--ik-bench", help="ik_llama.cpp's program")
+    parser.add_argument("--gpu-bench", action="append", default=[], metavar="NAME=PATH", help="llama.cpp's program with one back end for GPUs; NAME is what the table calls it")
+    parser.add_argument("--device", help="the GPU that cortiq runs on, as in cortiq-bench --device; peers choose theirs by themselves")
     parser.add_argument("--bin", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "bin"))
     parser.add_argument("--artifact", action="append", default=[], help="use this artifact for the model in the same place")
     parser.add_argument("--prefill", type=int, default=512)
@@ -197,6 +205,9 @@ def main():
         stop(f"--threads is numbers with commas between, not '{args.threads}'")
     if min(args.thread_list) < 1 or args.rounds < 1 or args.repeat < 1 or min(args.prefill, args.decode) < 0 or args.prefill + args.decode == 0:
         stop("--threads, --rounds and --repeat are at least 1, and one of --prefill and --decode is")
+    args.gpu_benches = [tuple(bench.split("=", 1)) for bench in args.gpu_bench]
+    if any(len(bench) != 2 or not all(bench) for bench in args.gpu_benches):
+        stop("--gpu-bench is a name and a program, as in Vulkan=llama/vulkan/llama-bench")
     if args.artifact and (len(args.artifact) != len(args.models) or args.numerics != "fast"):
         stop("--artifact is given once for each model, and --numerics not at all")
     for tool in ("cortiq-bench",) if args.artifact else ("cortiq-bench", "cortiq-compile"):

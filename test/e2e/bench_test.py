@@ -160,18 +160,45 @@ class Bench:
             result = harness.run([sys.executable, script, "model.gguf", "--bin", self.scratch.folder, *flags])
             why_not = harness.why_not_refusal(result) or (None if "cortiq-bench" in result.stderr else result.stderr)
             self.tally.check(f"peers.py {' '.join(flags)} without cortiq-bench is refused", why_not)
+        result = harness.run([sys.executable, script, "model.gguf", "--gpu-bench", "llama-bench"])
+        self.tally.check("peers.py --gpu-bench without a name is refused", harness.why_not_refusal(result) or (None if "--gpu-bench" in result.stderr else result.stderr))
         self.check_turns(script)
+        self.check_gpu(script)
 
-    def check_turns(self, script):
-        """Two stand-ins for engines that write down when they were called: numbers of threads in one call, engines in turn, drift of each."""
-        folder, calls = self.scratch.path("stand-ins"), self.scratch.output(".log")
+    def stand_ins(self, folder, calls, what):
+        """Programs that write down the argument behind `what`, by name, of each call."""
         os.makedirs(folder)
         for name, text in STAND_INS.items():
             path = os.path.join(folder, name)
             with open(path, "w") as file:
-                file.write(f"#!{sys.executable}\nimport sys\nwith open({calls!r}, 'a') as log:\n    print({name!r}, sys.argv[sys.argv.index('THREADS') + 1], file=log)\n"
-                           .replace("THREADS", "-t" if name == "llama-bench" else "--threads") + f"print({text!r})\n")
+                file.write(f"#!{sys.executable}\nimport sys\nwith open({calls!r}, 'a') as log:\n    print({name!r}, sys.argv[sys.argv.index({what[name]!r}) + 1], file=log)\n"
+                           f"print({text!r})\n")
             os.chmod(path, 0o755)
+
+    def check_gpu(self, script):
+        """Two back ends of one peer beside cortiq on a device: what each is told, and that the better of them is the measure."""
+        folder, calls, out = self.scratch.path("gpu-stand-ins"), self.scratch.output(".log"), self.scratch.output(".json")
+        self.stand_ins(folder, calls, {"llama-bench": "-ngl", "cortiq-bench": "--device"})
+        bench = os.path.join(folder, "llama-bench")
+        result = harness.run([sys.executable, script, "m.gguf", "--artifact", self.scratch.output(".cqa"), "--bin", folder, "--gpu-bench", f"Vulkan={bench}", "--gpu-bench",
+                              f"CUDA={bench}", "--device", "0", "--threads", "4", "--rounds", "1", "--by", "report", "--json", out])
+        why_not = harness.why_not_success(result)
+        if not why_not:
+            with open(calls) as file:
+                seen = file.read().split("\n")[:-1]
+            with open(out) as file:
+                rows = [(row["phase"], row["engine"], row["ratio"]) for row in json.load(file)["rows"]]
+            # cortiq's first call asks whether the artifact has its weights.
+            if seen != ["cortiq-bench 0", "llama-bench 99", "llama-bench 99", "cortiq-bench 0", "llama-bench 99"]:
+                why_not = str(seen)
+            elif rows != [(phase, engine, ratio) for phase in ("prefill", "decode") for engine, ratio in (("Vulkan", 1), ("CUDA", 1), ("cortiq", 1.5), ("drift of Vulkan", 1))]:
+                why_not = str(rows)
+        self.tally.check("peers.py --device: back ends and cortiq", why_not)
+
+    def check_turns(self, script):
+        """Two stand-ins for engines: numbers of threads in one call, engines in turn, drift of each."""
+        folder, calls = self.scratch.path("stand-ins"), self.scratch.output(".log")
+        self.stand_ins(folder, calls, {"llama-bench": "-t", "cortiq-bench": "--threads"})
         artifact, out = self.scratch.output(".cqa"), self.scratch.output(".json")
         # Asked for an artifact's own weights first, without a number of threads: that call writes nothing down and fails.
         result = harness.run([sys.executable, script, "m.gguf", "--artifact", artifact, "--bin", folder, "--llama-bench", os.path.join(folder, "llama-bench"),
