@@ -102,7 +102,7 @@ class Cortiq:
     def report(self, work, threads, times):
         cpu, _, text = spent([*self.command(work, threads, times), "--json"])
         found = json.loads(text)
-        return {phase: found[phase]["tokens_per_second"] for phase in work}, cpu
+        return {phase: found[phase]["median_tokens_per_second"] for phase in work}, cpu
 
 
 def by_difference(engine, work, threads, repeat):

@@ -39,7 +39,7 @@ def what_is_wrong(phase, profile, threads):
 # What engines of bench/peers.py print.
 STAND_INS = {
     "llama-bench": json.dumps([{"n_prompt": 512, "samples_ts": [100]}, {"n_prompt": 0, "samples_ts": [10]}]),
-    "cortiq-bench": json.dumps({"prefill": {"tokens_per_second": 150}, "decode": {"tokens_per_second": 15}}),
+    "cortiq-bench": json.dumps({"prefill": {"median_tokens_per_second": 150}, "decode": {"median_tokens_per_second": 15}}),
 }
 STAND_IN = """#include <stddef.h>
 void ggml_vec_dot_mxfp4_q8_0(int n, float* s, size_t bs, const void* vx, size_t bx, const void* vy, size_t by, int nrc) {
@@ -85,6 +85,8 @@ class Bench:
         if found:
             speeds = [found[phase]["tokens_per_second"] for phase in ("prefill", "decode")] + [found["decode_gbps"]]
             self.tally.check(f"{spec}: speeds", None if all(speed > 0 for speed in speeds) else str(found))
+            slower = [phase for phase in ("prefill", "decode") if not 0 < found[phase]["median_tokens_per_second"] <= found[phase]["tokens_per_second"]]
+            self.tally.check(f"{spec}: the median run is no faster than the fastest", None if not slower else str(found))
 
     def check_kernel(self):
         found = self.json_of("--gemv", "--gemv", "gguf:Q4_K", "--shape", "512x1024", "--threads", "1")

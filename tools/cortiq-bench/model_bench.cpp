@@ -37,13 +37,15 @@ double peak_megabytes() {
 }
 
 struct Timing {
-  double wall = 0, cpu = 0;
-  double total = 0; ///< wall clock of all runs
+  double wall = 0, cpu = 0; ///< of the fastest run by each: other programs disturb the two apart
+  double median = 0;        ///< wall clock
+  double total = 0;         ///< wall clock of all runs
 };
 
-/// The fastest of `repeat` runs, by wall clock and by CPU time on their own: other programs disturb the two apart.
-StatusOr<Timing> fastest(unsigned repeat, const std::function<Status()>& prepare, const std::function<Status()>& work) {
+StatusOr<Timing> time_runs(unsigned repeat, const std::function<Status()>& prepare,
+                           const std::function<Status()>& work) {
   Timing best{1e300, 1e300};
+  std::vector<double> walls;
   for (unsigned i = 0; i < std::max(1u, repeat); ++i) {
     CORTIQ_RETURN_IF_ERROR(prepare());
     const auto start = std::chrono::steady_clock::now();
@@ -53,7 +55,10 @@ StatusOr<Timing> fastest(unsigned repeat, const std::function<Status()>& prepare
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     best.wall = std::min(best.wall, wall);
     best.total += wall;
+    walls.push_back(wall);
   }
+  std::ranges::sort(walls);
+  best.median = (walls[walls.size() / 2] + walls[(walls.size() - 1) / 2]) / 2;
   return best;
 }
 
@@ -63,6 +68,7 @@ Json row(uint64_t tokens, const Timing& timing) {
           {"seconds", timing.wall},
           {"cpu_seconds", timing.cpu},
           {"tokens_per_second", timing.wall > 0 ? count / timing.wall : 0},
+          {"median_tokens_per_second", timing.median > 0 ? count / timing.median : 0},
           {"tokens_per_cpu_second", timing.cpu > 0 ? count / timing.cpu : 0}};
 }
 
@@ -120,7 +126,7 @@ StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo
   auto phase = [&](const char* name, uint64_t tokens, const std::function<Status()>& prepare,
                    const std::function<Status()>& work) -> StatusOr<Timing> {
     session.reset_profile(options.trace.empty() ? 0 : kTracedSteps);
-    CORTIQ_ASSIGN_OR_RETURN(const Timing timing, fastest(options.repeat, prepare, work));
+    CORTIQ_ASSIGN_OR_RETURN(const Timing timing, time_runs(options.repeat, prepare, work));
     if (profiled(options) && tokens != 0) {
       runtime::Profile profile = session.profile();
       const double outside = std::max(0.0, timing.total - profile.step);
