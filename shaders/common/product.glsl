@@ -257,19 +257,19 @@ void product_write() {
 
 // Called by all invocations of a workgroup with their shares of the sums.
 void product_finish(vec4 sums[kTeamValues]) {
-  float parts[kTeamValues];
-  [[unroll]] for (uint v = 0; v < kTeamValues; ++v) {
-    parts[v] = subgroup_part((sums[v].x + sums[v].z) + (sums[v].y + sums[v].w), kLanes);
-    leave_part(parts[v], kLanes, v);
-  }
   float factor = kNormIn != 0 && kTokens == 1 ? norm_factor(early_squares) : 1.0;
-  if (kLanes > gl_SubgroupSize)
+  [[unroll]] for (uint first = 0; first < kTeamValues; first += kAtOnce) {
+    const uint count = min(kAtOnce, kTeamValues - first);
+    if (first != 0)
+      barrier();
+    [[unroll]] for (uint v = 0; v < count; ++v)
+      leave_part((sums[first + v].x + sums[first + v].z) + (sums[first + v].y + sums[first + v].w), v);
     barrier();
-  if (product_lane() == 0)
-    [[unroll]] for (uint v = 0; v < kTeamValues; ++v) {
-      uint t = v % kTeamSums % kTokens, r = local_index() / kLanes * kTeamRows + v % kTeamSums / kTokens;
-      float sum = team_sum(parts[v], kLanes, v) * kScale;
+    for (uint i = local_index(); i < count * kTeams; i += kLocal) {
+      uint v = first + i / kTeams, t = v % kTeamSums % kTokens, r = i % kTeams * kTeamRows + v % kTeamSums / kTokens;
+      float sum = team_sum(i % kTeams, i / kTeams) * kScale;
       products[(v / kTeamSums * kTokens + t) * kGroupRows + r] = kNormIn != 0 && kTokens == 1 ? sum * factor : sum;
     }
+  }
   product_write();
 }

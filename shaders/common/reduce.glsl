@@ -1,31 +1,21 @@
-// Sums over teams of lanes, a power of two of neighbouring invocations. The order of additions is the same for every size of
-// a subgroup: neighbours first, then neighbouring pairs, and so on.
+// Sums over teams of lanes. A team's lanes are added one after the other, in their order: any number of them adds up that way
+// in one register (matmul_tile_i8.glsl), and memory that the workgroup shares takes no longer for it than exchanges do.
 
-// Places for sums that cross subgroups; the file that includes this one says how many it needs at once.
-shared float team_parts[kTeamValues * kMostSubgroups];
+// Values that are summed at once, and where a lane leaves one; teams stand apart by a place more, in other banks.
+const uint kMostAtOnce = (2047 + kLocal) / kLocal;
+const uint kAtOnce = kTeamValues < kMostAtOnce ? kTeamValues : kMostAtOnce;
+const uint kTeams = kLocal / kLanes;
+shared float lane_sums[kAtOnce * kTeams * (kLanes + 1)];
 
-// Adds up one value within the part of the team that this subgroup holds.
-float subgroup_part(float value, uint lanes) {
-  [[unroll]] for (uint i = 0; i < 7; ++i)
-    if ((1u << i) < lanes && (1u << i) < gl_SubgroupSize)
-      value += subgroupShuffleXor(value, 1u << i);
-  return value;
+void leave_part(float part, uint index) {
+  lane_sums[(index * kTeams + local_index() / kLanes) * (kLanes + 1) + local_index() % kLanes] = part;
 }
 
-// Puts part `index` where the team's first lane finds it; a barrier() follows the last one.
-void leave_part(float value, uint lanes, uint index) {
-  if (lanes > gl_SubgroupSize && gl_SubgroupInvocationID == 0)
-    team_parts[index * gl_NumSubgroups + gl_SubgroupID] = value;
-}
-
-// For the team's first lane: the sum of the parts of `index`.
-float team_sum(float own, uint lanes, uint index) {
-  if (lanes <= gl_SubgroupSize)
-    return own;
-  uint first = index * gl_NumSubgroups + gl_SubgroupID;
-  uint count = lanes / gl_SubgroupSize;
-  for (uint o = 1; o < count; o <<= 1)
-    for (uint i = 0; i + o < count; i += 2 * o)
-      team_parts[first + i] += team_parts[first + i + o];
-  return team_parts[first];
+// The sum of a team's parts of value `index`, behind a barrier.
+float team_sum(uint team, uint index) {
+  uint first = (index * kTeams + team) * (kLanes + 1);
+  float sum = 0.0;
+  [[unroll]] for (uint lane = 0; lane < kLanes; ++lane)
+    sum += lane_sums[first + lane];
+  return sum;
 }

@@ -1,7 +1,6 @@
 // y = W x for many tokens, activations in 8 bits: a tile of rows and tokens a workgroup of 256, whose groups of weights are
 // decoded once, into shared memory. The bits are those of matmul_i8.glsl with the same kLanes: what a lane would have summed is
-// summed in its order, and lanes are added as reduce.glsl adds them, neighbours first, with what waits for its neighbour
-// on a stack.
+// summed in its order, lane by lane, and added to the lanes before it, as reduce.glsl does.
 //
 // Rows a workgroup (kLocal / kLanes * kTeamRows) and kTokens are multiples of 16.
 
@@ -11,7 +10,6 @@
 const uint kStep = 4; // groups of 32 columns at a time
 const uint kOwnRows = kGroupRows / 16, kOwnTokens = kTokens / 16; // of a tile, an invocation's
 const uint kOwn = kOwnRows * kOwnTokens;
-const uint kDepth = 8; // of the stack; lanes are 2^kDepth at most
 
 shared uvec4 tile_q[2 * kStep * kGroupRows];
 shared vec2 tile_s[kStep * kGroupRows * kScales];
@@ -20,8 +18,7 @@ shared float tile_scale[kStep * kTokens];
 shared uint tile_sums[kStep * kTokens];
 shared uint tile_rows[kTokens]; // where inputs start
 
-float sums[kOwn];
-float waiting[kDepth * kOwn];
+float sums[kOwn], lane_sum[kOwn];
 
 // Groups that a lane sums, and the group and lane of place `at` in the order of lanes.
 const uint kLonger = kGroups % kLanes; // lanes with one group more
@@ -83,26 +80,16 @@ void add_step(uint k, uint own_row, uint own_token) {
       uint x[8];
       set_words(tile_x[t], tile_x[kStep * kTokens + t], x);
       uint v = a * kOwnTokens + b;
-      sums[v] = add_group(q, s, x, tile_scale[t], tile_sums[t], sums[v]);
+      lane_sum[v] = add_group(q, s, x, tile_scale[t], tile_sums[t], lane_sum[v]);
     }
   }
 }
 
-// The sums of one lane are complete: they are added to those of its neighbours that wait, or wait themselves.
-void end_lane(uint lane) {
-  bool up = true;
-  for (uint d = 0; d < kDepth; ++d)
-    if ((1u << d) < kLanes && up) {
-      up = (lane >> d & 1) != 0;
-      for (uint v = 0; v < kOwn; ++v)
-        if (up)
-          sums[v] = waiting[d * kOwn + v] + sums[v];
-        else
-          waiting[d * kOwn + v] = sums[v];
-    }
-  if (lane + 1 < kLanes)
-    for (uint v = 0; v < kOwn; ++v)
-      sums[v] = 0.0;
+void end_lane() {
+  for (uint v = 0; v < kOwn; ++v) {
+    sums[v] += lane_sum[v];
+    lane_sum[v] = 0.0;
+  }
 }
 
 void main() {
@@ -117,7 +104,7 @@ void main() {
   for (uint m = 0; m < kMatrices; ++m) {
     uint base = product_weight(m, 0);
     for (uint v = 0; v < kOwn; ++v)
-      sums[v] = 0.0;
+      sums[v] = lane_sum[v] = 0.0;
     for (uint first = 0; first < kGroups; first += kStep) {
       barrier();
       load_step(base, first);
@@ -127,11 +114,9 @@ void main() {
         uint lane, nth;
         find_group(first + k, lane, nth);
         if (nth + 1 == lane_groups(lane))
-          end_lane(lane);
+          end_lane();
       }
     }
-    for (uint lane = min(kGroups, kLanes); lane < kLanes; ++lane) // those without groups
-      end_lane(lane);
     for (uint a = 0; a < kOwnRows; ++a)
       for (uint b = 0; b < kOwnTokens; ++b)
         products[(m * kTokens + own_token + 16 * b) * kGroupRows + own_row + 16 * a] = sums[a * kOwnTokens + b] * kScale;
