@@ -1,6 +1,7 @@
 #include "compiler/gpu/Bank.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler/gpu/Product.h"
 #include "formats/codec/bank_codecs.h"
@@ -15,6 +16,7 @@ namespace {
 constexpr uint32_t kLocal = 64;
 constexpr uint64_t kMostRows = 65535; ///< workgroups in x, on any device
 constexpr uint64_t kGroup = 32;       ///< columns that share a scale
+constexpr uint32_t kWinnerWords = 3;  ///< that bank_remap leaves of each
 
 /// As it stands in the file.
 StatusOr<uint64_t> fileBytes(const artifact::WeightT& weight) {
@@ -37,8 +39,6 @@ std::string refuseRole(const artifact::MoeMatmulOpT& role, const GpuBuilder& bui
     const artifact::WeightT& weight = builder.weight(part->weight);
     if (weight.codec != shape.codec || weight.rows != shape.rows || weight.cols != shape.cols)
       return "its experts differ in shape or codec, the slots of the bank are all alike";
-    if (part->bias != kAbsent)
-      return "its experts have biases, which the bank does not hold";
     if (part->sum != kAbsent || part->input != first.input || part->out != first.out)
       return "its experts are of low rank, or read different rows";
     if (!weight.blend.empty())
@@ -47,6 +47,8 @@ std::string refuseRole(const artifact::MoeMatmulOpT& role, const GpuBuilder& bui
   if (shape.rows > kMostRows || shape.cols % kGroup != 0)
     return "its experts have " + std::to_string(shape.rows) + " rows of " + std::to_string(shape.cols) +
            ", the bank takes up to " + std::to_string(kMostRows) + " of a multiple of " + std::to_string(kGroup);
+  if (std::string reason = refuseBiases(role, builder); !reason.empty())
+    return reason;
   return bytesRefusal(shape);
 }
 
@@ -100,7 +102,7 @@ Status lowerRemap(const ExpertGroup& group, GpuBuilder& builder) {
                                                                    {kSpecExperts, group.chosen},
                                                                    {kSpecBankWinners, group.chosen}}));
   putRow(d.push, kRowInput, ids);
-  putRow(d.push, kRowOut, {winners.start, 2 * group.chosen});
+  putRow(d.push, kRowOut, {winners.start, kWinnerWords * group.chosen});
   d.push[kPushVector] = static_cast<uint32_t>(group.remap);
   builder.dispatch(std::move(d));
   return {};
@@ -112,15 +114,23 @@ Status lowerOuter(const ExpertGroup& group, GpuBuilder& builder) {
   artifact::GpuDispatchT d = dispatchOf(group, artifact::BankPart::GateUp);
   Constants constants = productConstants(group, builder);
   constants.push_back({kSpecBankSlotWords, slotWords(weight)});
+  constants.push_back({kSpecBias, group.gate->parts[0]->bias != kAbsent});
   constants.push_back({kSpecActivation, static_cast<uint32_t>(group.glu->activation)});
   constants.push_back({kSpecAlpha, bitsOf(group.glu->alpha)});
-  constants.push_back({kSpecLimit, bitsOf(group.glu->limit)});
+  // What bends sums at a limit is the bank's own; the activation behind it finds nothing to bend.
+  const bool bends = group.glu->activation == artifact::Activation::SwigluOai;
+  constants.push_back({kSpecBankLimit, bitsOf(bends ? group.glu->limit : 0.0f)});
+  constants.push_back({kSpecLimit, bitsOf(bends ? std::numeric_limits<float>::infinity() : group.glu->limit)});
   CORTIQ_RETURN_IF_ERROR(setModules("bank_gate_up_" + std::string(codecName(weight)), constants, builder, d));
   d.groups = weight.rows;
   d.groups_y = group.chosen;
   putRow(d.push, kRowInput, x);
   putRow(d.push, kRowOut, {gated.start, gated.stride / group.chosen});
   d.push[kPushRoutes] = builder.place(group.plan->plan).start;
+  if (group.gate->parts[0]->bias != kAbsent) {
+    d.push[kPushVector] = builder.vectors(biasesOf(*group.gate));
+    d.push[kPushVector2] = builder.vectors(biasesOf(*group.up));
+  }
   builder.dispatch(std::move(d));
   return {};
 }
@@ -131,11 +141,14 @@ Status lowerDown(const ExpertGroup& group, GpuBuilder& builder) {
   artifact::GpuDispatchT d = dispatchOf(group, artifact::BankPart::Down);
   Constants constants = productConstants(group, builder);
   constants.push_back({kSpecBankDownSlotWords, slotWords(weight)});
+  constants.push_back({kSpecBias, group.down->parts[0]->bias != kAbsent});
   CORTIQ_RETURN_IF_ERROR(setModules("bank_down_" + std::string(codecName(weight)), constants, builder, d));
   d.groups = weight.rows;
   putRow(d.push, kRowInput, {gated.start, gated.stride / group.chosen});
   putRow(d.push, kRowOut, sums);
   d.push[kPushRoutes] = builder.place(group.plan->plan).start;
+  if (group.down->parts[0]->bias != kAbsent)
+    d.push[kPushVector] = builder.vectors(biasesOf(*group.down));
   builder.dispatch(std::move(d));
   return {};
 }
@@ -156,7 +169,7 @@ std::string refuseBank(const ExpertGroup& group, const ExpertGroup* first, const
       return reason;
   const artifact::WeightT &gate = shapeOf(*group.gate, builder), &up = shapeOf(*group.up, builder),
                           &down = shapeOf(*group.down, builder);
-  if (!same(gate, up))
+  if (!same(gate, up) || (group.gate->parts[0]->bias == kAbsent) != (group.up->parts[0]->bias == kAbsent))
     return "its experts' gate and up differ in shape or codec";
   if (!bank_reads(static_cast<CodecId>(gate.codec), static_cast<CodecId>(down.codec)))
     return "the bank does not read experts of " + std::string(codecName(gate)) + " with down matrices of " +

@@ -38,13 +38,6 @@ std::vector<uint32_t> weightsOf(const artifact::MoeMatmulOpT& matmul) {
   return list;
 }
 
-std::vector<uint32_t> biasesOf(const artifact::MoeMatmulOpT& matmul) {
-  std::vector<uint32_t> list;
-  for (const auto& part : matmul.parts)
-    list.push_back(part->bias);
-  return list;
-}
-
 /// Why the matrices of one role cannot be a stack; empty when they can.
 std::string refuseRole(const artifact::MoeMatmulOpT& matmul, const GpuBuilder& builder) {
   const artifact::WeightT& first = builder.weight(matmul.parts[0]->weight);
@@ -56,13 +49,8 @@ std::string refuseRole(const artifact::MoeMatmulOpT& matmul, const GpuBuilder& b
       return reason;
     if (part->sum != kAbsent || part->input != matmul.parts[0]->input || part->out != matmul.parts[0]->out)
       return "its experts are of low rank, or read different rows";
-    if ((part->bias == kAbsent) != (matmul.parts[0]->bias == kAbsent) ||
-        (part->bias != kAbsent && weight.rows % 4 != 0))
-      return "its experts' biases do not lie side by side";
-    if (std::string reason = refuseVector(part->bias, builder); !reason.empty())
-      return reason;
   }
-  return {};
+  return refuseBiases(matmul, builder);
 }
 
 /// Constants and pushes of a product with one role's matrices.
@@ -268,6 +256,24 @@ bool fits(const ExpertGroup& group, const GpuBuilder& builder) {
 }
 
 } // namespace
+
+std::vector<uint32_t> biasesOf(const artifact::MoeMatmulOpT& matmul) {
+  std::vector<uint32_t> list;
+  for (const auto& part : matmul.parts)
+    list.push_back(part->bias);
+  return list;
+}
+
+std::string refuseBiases(const artifact::MoeMatmulOpT& matmul, const GpuBuilder& builder) {
+  for (const auto& part : matmul.parts) {
+    if ((part->bias == kAbsent) != (matmul.parts[0]->bias == kAbsent) ||
+        (part->bias != kAbsent && builder.weight(part->weight).rows % 4 != 0))
+      return "its experts' biases do not lie side by side";
+    if (std::string reason = refuseVector(part->bias, builder); !reason.empty())
+      return reason;
+  }
+  return {};
+}
 
 Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder) {
   const artifact::MoeRouteOpT& route = *group.route;

@@ -34,6 +34,11 @@ struct ExpertGroup {
   uint64_t remap = 0;                                  ///< where its table of slots stands among the vectors
 };
 
+/// The biases of one role, an expert each.
+std::vector<uint32_t> biasesOf(const artifact::MoeMatmulOpT& matmul);
+/// Why they cannot be one vector; empty when they can, or there are none.
+std::string refuseBiases(const artifact::MoeMatmulOpT& matmul, const GpuBuilder& builder);
+
 /// The choice of experts as a dispatch of its own.
 Status lowerRoute(const ExpertGroup& group, GpuBuilder& builder);
 

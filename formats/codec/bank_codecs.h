@@ -13,18 +13,14 @@ namespace cortiq::formats {
 struct BankCodecs {
   CodecId outer, down;
 };
-inline constexpr BankCodecs kBankCodecs[] = {
-    {CodecId::kQ4TP, CodecId::kQ4TP}, {CodecId::kQ2TP, CodecId::kQ4TP}, {CodecId::kMXFP4, CodecId::kMXFP4}};
+inline constexpr BankCodecs kBankCodecs[] = {{CodecId::kQ4TP, CodecId::kQ4TP},
+                                             {CodecId::kQ2TP, CodecId::kQ4TP},
+                                             {CodecId::kMXFP4, CodecId::kMXFP4},
+                                             {CodecId::kMXFP4_GGML, CodecId::kMXFP4_GGML}};
 
 inline bool bank_reads(CodecId outer, CodecId down) {
   return std::any_of(std::begin(kBankCodecs), std::end(kBankCodecs),
                      [&](const BankCodecs& row) { return row.outer == outer && row.down == down; });
-}
-
-/// Whether a bank may hold it in some role.
-inline bool in_bank(const Codec& codec) {
-  return std::any_of(std::begin(kBankCodecs), std::end(kBankCodecs),
-                     [&](const BankCodecs& row) { return row.outer == codec.id || row.down == codec.id; });
 }
 
 } // namespace cortiq::formats

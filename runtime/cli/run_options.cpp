@@ -196,6 +196,11 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
                  "scales of q4tp: exact as the file means them, vector as the reference's AVX2 kernels compute them")
       ->check(CLI::IsMember({"exact", "vector"}))
       ->group(compile);
+  app.add_option("--gpu-experts", o.gpu_experts,
+                 "with --target vulkan, a mixture's experts on the GPU: all of them, or a bank of as many as fit "
+                 "(bank-bf16: its values between products are rounded to bf16)")
+      ->check(CLI::IsMember({"all", "bank", "bank-bf16"}))
+      ->group(compile);
   app.add_option("--cache", o.cache, "folder of compiled models (default: $XDG_CACHE_HOME/cortiq or ~/.cache/cortiq)")
       ->type_name("DIR")
       ->group(compile);

@@ -82,7 +82,7 @@ Status Bank::put(Uploader& uploader, const Expert& expert) {
   return uploader.write(down_[segment], at * down_bytes_, bytes(layer.down()));
 }
 
-Status Bank::put_table(Uploader& uploader, const Buffer& vectors, uint32_t layer) {
+Status Bank::put_table(Uploader& uploader, const Buffer& vectors, uint32_t layer) const {
   std::vector<uint32_t> slots;
   for (uint32_t e = first_.at(layer); e < experts_.size() && experts_[e].layer == layer; ++e)
     slots.push_back(experts_[e].slot == kNone ? kNoBankSlot : experts_[e].slot);
@@ -101,6 +101,10 @@ Status Bank::fill(Uploader& uploader, const Buffer& vectors) {
     experts_[order[slot]].slot = slot;
     CORTIQ_RETURN_IF_ERROR(put(uploader, experts_[order[slot]]));
   }
+  return put_tables(uploader, vectors);
+}
+
+Status Bank::put_tables(Uploader& uploader, const Buffer& vectors) const {
   for (const auto& [layer, first] : first_)
     CORTIQ_RETURN_IF_ERROR(put_table(uploader, vectors, layer));
   return {};
@@ -135,6 +139,7 @@ Status Bank::settle(const Buffer& vectors) {
       CORTIQ_ASSIGN_OR_RETURN(uploader_, Uploader::make(device_));
     }
     most->slot = std::exchange(least->slot, kNone);
+    ++moves_;
     CORTIQ_RETURN_IF_ERROR(put(*uploader_, *most));
     CORTIQ_RETURN_IF_ERROR(put_table(*uploader_, vectors, most->layer));
     CORTIQ_RETURN_IF_ERROR(put_table(*uploader_, vectors, least->layer));

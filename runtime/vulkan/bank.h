@@ -60,6 +60,11 @@ public:
   /// Nothing while other steps run.
   Status settle(const Buffer& vectors);
 
+  /// Another number whenever an expert has another slot.
+  uint64_t moves() const { return moves_; }
+  /// All tables into other vectors than the model's; with lock().
+  Status put_tables(Uploader& uploader, const Buffer& vectors) const;
+
   BankCounts counts() const;
   /// Its size and its counts in a line, for people.
   std::string describe() const;
@@ -80,7 +85,7 @@ private:
       : device_(std::move(device)), artifact_(artifact), table_(table) {}
   Status allocate(const BankSize& size);
   Status put(Uploader& uploader, const Expert& expert);
-  Status put_table(Uploader& uploader, const Buffer& vectors, uint32_t layer);
+  Status put_table(Uploader& uploader, const Buffer& vectors, uint32_t layer) const;
 
   std::shared_ptr<Device> device_;
   const LoadedArtifact& artifact_;
@@ -94,6 +99,7 @@ private:
   std::unique_ptr<Uploader> uploader_; ///< made when something moves
   mutable std::shared_mutex mutex_;
   uint64_t steps_ = 0; ///< settled
+  uint64_t moves_ = 0;
   std::atomic<uint64_t> uses_{0}, cold_{0}, moved_bytes_{0};
 };
 

@@ -10,7 +10,7 @@ StatusOr<std::unique_ptr<BlendWeights>> BlendWeights::make(const VulkanModel& mo
                                                            const std::vector<uint32_t>& needed) {
   auto out = std::make_unique<BlendWeights>();
   out->shares_ = selection.shares;
-  const std::shared_ptr<Device>& device = model.shared_device();
+  const std::shared_ptr<Device>& device = out->device_ = model.shared_device();
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Uploader> uploader, Uploader::make(device));
   const auto mixed = [&](uint32_t weight) -> StatusOr<std::vector<uint8_t>> {
     return mix_weight(model.artifact().resolver, weight, selection);
@@ -34,6 +34,17 @@ StatusOr<std::unique_ptr<BlendWeights>> BlendWeights::make(const VulkanModel& mo
   }
   CORTIQ_RETURN_IF_ERROR(uploader->finish());
   return out;
+}
+
+Status BlendWeights::follow(const Bank& bank) {
+  if (followed_ == bank.moves())
+    return {};
+  if (!uploader_) {
+    CORTIQ_ASSIGN_OR_RETURN(uploader_, Uploader::make(device_));
+  }
+  CORTIQ_RETURN_IF_ERROR(bank.put_tables(*uploader_, vectors_));
+  followed_ = bank.moves();
+  return uploader_->finish();
 }
 
 const WeightPlace* BlendWeights::find(uint32_t weight) const {

@@ -4,9 +4,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "formats/overlay/selection.h"
+#include "runtime/vulkan/bank.h"
 #include "runtime/vulkan/model.h"
 
 namespace cortiq::runtime::vulkan {
@@ -22,8 +24,13 @@ public:
   const Buffer& vectors() const { return vectors_; }
   const std::vector<formats::OverlayShare>& shares() const { return shares_; }
   uint64_t device_bytes() const;
+  /// Brings the tables of slots among its vectors up to date; with the bank's lock().
+  Status follow(const Bank& bank);
 
 private:
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Uploader> uploader_; ///< of tables, made when there are some
+  std::optional<uint64_t> followed_;   ///< the bank's number of moves when the tables were put there
   std::vector<formats::OverlayShare> shares_;
   std::vector<Buffer> buffers_;
   Buffer vectors_;

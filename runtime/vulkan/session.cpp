@@ -317,6 +317,8 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   Bank* const bank = model_->bank();
   const Tokens batch{count, head_first, head_count};
   auto held = bank ? bank->lock() : std::shared_lock<std::shared_mutex>();
+  if (bank && blend_)
+    CORTIQ_RETURN_IF_ERROR(blend_->follow(*bank));
   for (size_t i = 0; i < recording->segments.size(); ++i) {
     const bool tail = i + 1 == recording->segments.size() && logits && tokens != 1;
     if (tail)

@@ -99,8 +99,6 @@ Status VulkanSession::put_blend(const StepContext& context) {
   const formats::OverlaySelection* selection = context.overlay ? &context.overlay->selection : nullptr;
   if (!selection || !selection->blends() || (blend_ && blend_->shares() == selection->shares))
     return {};
-  if (model_->bank()) // its table of slots is the model's, a blend's vectors are the session's
-    return unsupported("blends of skills do not run with an expert bank; compile without --gpu-experts");
   std::vector<uint32_t> needed;
   model_->for_each_dispatch([&](const artifact::GpuDispatch& d) {
     if (d.weight() != kNoIndex && model_->artifact().resolver.weights[d.weight()].mixed && runs(d, context))

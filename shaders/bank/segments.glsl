@@ -20,9 +20,10 @@ const uint kNoSlot = 0xffffffffu;
 
 layout(set = 0, binding = 6) readonly buffer BankSegments { uint w[]; } bank[BANK_SEGMENTS];
 
-// A token's winners: slots, then weights.
-uint winner_slot(uint token, uint j) { return au32[push[PUSH_ROUTES] + token * 2 * kWinners + j]; }
-float winner_weight(uint token, uint j) { return a32[push[PUSH_ROUTES] + (token * 2 + 1) * kWinners + j]; }
+// A token's winners: slots, then weights, then the experts' numbers.
+uint winner_slot(uint token, uint j) { return au32[push[PUSH_ROUTES] + token * 3 * kWinners + j]; }
+float winner_weight(uint token, uint j) { return a32[push[PUSH_ROUTES] + (token * 3 + 1) * kWinners + j]; }
+uint winner_expert(uint token, uint j) { return au32[push[PUSH_ROUTES] + (token * 3 + 2) * kWinners + j]; }
 
 // Round to nearest even; infinities and NaN stay.
 float to_bf16(float x) {

@@ -2,10 +2,10 @@
 #include "codec/planes.glsl"
 
 #include "codec/levels16.glsl"
+#include "codec/mxfp4_values.glsl"
 
 const float kUnit = 1.0;
-// 2^(e - 128)
-float block_scale(uint e) { return uintBitsToFloat(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
+float block_scale(uint e) { return e8m0_half(e); }
 
 #include "codec/mxfp4_groups.glsl"
 

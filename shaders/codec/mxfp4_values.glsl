@@ -9,3 +9,5 @@ float e2m1(uint code) {
 
 // E8M0: 2^(k - 127), of which k = 0 is subnormal; k = 255 is NaN.
 float e8m0(uint k) { return uintBitsToFloat(k == 0 ? 0x00400000u : (k == 255 ? 0x7fc00000u : k << 23)); }
+// Half of it, as ggml has it for levels that are twice the values: k = 255 is a number there.
+float e8m0_half(uint k) { return uintBitsToFloat(k < 2 ? 0x00200000u << k : (k - 1) << 23); }

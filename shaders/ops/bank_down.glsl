@@ -1,7 +1,9 @@
 // out = sum over the winners of weight * (down act). A workgroup has one hidden row; grid: hidden rows in x, tokens in z.
-// Input: the rows of bank_gate_up. Out: natural.
+// Input: the rows of bank_gate_up. Out: natural. With kBias PUSH_VECTOR has a bias an expert.
 
 #include "common/group_sum.glsl"
+
+layout(constant_id = SPEC_BIAS) const uint kBias = 0;
 
 void main() {
   if (gl_WorkGroupID.z >= token_count())
@@ -26,6 +28,10 @@ void main() {
     }
   }
   float total = group_sum((sum.x + sum.z) + (sum.y + sum.w));
-  if (local_index() == 0)
-    a32[out_row(token) + row] = stored(total);
+  if (local_index() != 0)
+    return;
+  for (uint j = 0; kBias != 0 && j < kWinners; ++j)
+    if (winner_slot(token, j) != kNoSlot)
+      total = fma(winner_weight(token, j), v32[push[PUSH_VECTOR] + winner_expert(token, j) * kHidden + row], total);
+  a32[out_row(token) + row] = stored(total);
 }

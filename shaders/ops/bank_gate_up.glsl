@@ -1,5 +1,6 @@
 // act = activation(gate x) * (up x) of every winner. A workgroup has one inner row of one winner; grid: inner rows in x, winners in y,
-// tokens in z. Input: natural. Out: a row a winner, kWinners rows a token.
+// tokens in z. Input: natural. Out: a row a winner, kWinners rows a token. With kBias PUSH_VECTOR and PUSH_VECTOR2 have the biases of
+// gate and up, a row an expert.
 
 #include "common/activation.glsl"
 #include "common/group_sum.glsl"
@@ -7,6 +8,7 @@
 layout(constant_id = SPEC_ACTIVATION) const uint kActivation = 0;
 layout(constant_id = SPEC_ALPHA) const float kAlpha = 0.0;
 layout(constant_id = SPEC_LIMIT) const float kBend = 0.0; // the activation's own limit
+layout(constant_id = SPEC_BIAS) const uint kBias = 0;
 
 void main() {
   if (gl_WorkGroupID.z >= token_count())
@@ -29,10 +31,17 @@ void main() {
       up = fma(b[j], x, up);
     }
   }
-  float gate_sum = stored(group_sum((gate.x + gate.z) + (gate.y + gate.w)));
-  float up_sum = stored(group_sum((up.x + up.z) + (up.y + up.w)));
+  float gate_sum = group_sum((gate.x + gate.z) + (gate.y + gate.w));
+  float up_sum = group_sum((up.x + up.z) + (up.y + up.w));
   if (local_index() != 0)
     return;
+  if (kBias != 0) {
+    uint at = winner_expert(token, winner) * kInner + row;
+    gate_sum += v32[push[PUSH_VECTOR] + at];
+    up_sum += v32[push[PUSH_VECTOR2] + at];
+  }
+  gate_sum = stored(gate_sum);
+  up_sum = stored(up_sum);
   if (kLimit > 0.0) {
     gate_sum = min(gate_sum, kLimit);
     up_sum = clamp(up_sum, -kLimit, kLimit);

@@ -25,6 +25,7 @@ void main() {
     }
     au32[out_row(token) + k] = slot;
     a32[out_row(token) + kWinners + k] = weight;
+    au32[out_row(token) + 2 * kWinners + k] = expert;
   }
   results[cold_at] = cold;
 }

@@ -8,8 +8,9 @@ import sys
 import harness
 import vulkan_test
 
-# One of each codec that the bank reads, with the experts of all layers.
-MODELS = [("qwen3_moe-q4tp", 16), ("qwen3_moe-q2tp", 16), ("qwen3_moe16-mxfp4", 48)]
+# One of each codec that the bank reads, with the experts of all layers
+# (the last with biases, and sums that are bent at a limit).
+MODELS = [("qwen3_moe-q4tp", 16), ("qwen3_moe-q2tp", 16), ("qwen3_moe16-mxfp4", 48), ("gpt-oss-mxfp4", 8)]
 LINE = re.compile(r"experts on the GPU: room for (\d+) of (\d+), .* in (\d+) of (\d+) segments; ([\d.]+)% of (\d+) uses there, (\d+) run by the CPU; "
                   r"moved ([\d.]+) MB")
 
@@ -20,7 +21,7 @@ class Bank:
 
     def compile(self, name, *flags, numerics="exact"):
         artifact = os.path.join(self.folder, name + "".join(flags) + numerics + ".cqa")
-        compiled = harness.run([os.path.join(self.args.bin, "cortiq-compile"), os.path.join(self.args.fixtures, "models", name + ".cmf"), "-o", artifact,
+        compiled = harness.run([os.path.join(self.args.bin, "cortiq-compile"), vulkan_test.model_file(self.args, name), "-o", artifact,
                                 "--target", "vulkan", "--numerics", numerics, *flags])
         if compiled.returncode:
             self.tally.check(name, f"compile {flags}: {harness.first_line(compiled)}")
@@ -63,6 +64,7 @@ def check_models(bank):
         check_with_memory(bank, artifact, name)
         check_two_devices(bank, artifact, name)
         check_modes(bank, name)
+        check_model_file(bank, name)
         check_refusals(bank, artifact, name)
 
 
@@ -118,6 +120,18 @@ def check_modes(bank, name):
             label = f"{name}, {flag}, {numerics}"
             found, result = bank.run(label, artifact, name, "--bank-slots", "10")
             bank.check(label, found, result, lambda room, of, used, segments, hits, uses, cold, moved: room == 10 and 0 < cold < uses)
+
+
+def check_model_file(bank, name):
+    """A model in the place of an artifact, which is kept apart from the one without a bank."""
+    model, cache = vulkan_test.model_file(bank.args, name), ("--cache", os.path.join(bank.folder, "models"))
+    for flags, room in ((("--gpu-experts=bank", "--bank-slots", "10"), 10), ((), None)):
+        label = f"{name}.cmf {' '.join(flags)}"
+        found, result = bank.run(label, model, name, "--target", "vulkan", "--numerics", "exact", *flags, *cache)
+        if room:
+            bank.check(label, found, result, lambda slots, of, used, segments, hits, uses, cold, moved: slots == room and 0 < cold < uses)
+        else:
+            bank.tally.check(label, found and f"--stats says: {result.stderr}")
 
 
 def check_two_devices(bank, artifact, name):

@@ -3,7 +3,9 @@
 as on the CPU, and nothing that is left to it. Then matrices that the device cannot bind as a whole."""
 import json
 import os
+import random
 import re
+import struct
 import sys
 
 import harness
@@ -15,6 +17,7 @@ if harness.CASES not in sys.path:
 from overlay_files import CmfParts
 
 TOKENS = [5, 17, 99, 300, 12, 700, 33, 1]
+LOW_RANK = 19  # type of a tensor in a CMF file
 ERROR = 2e-5  # relative RMS of logits: f32 sums in another order, with the device's exp
 LEFT = re.compile(r"in between: (\d+)")
 # Cases that have a mask, a skipped layer, skills and blends, closed experts.
@@ -64,13 +67,21 @@ def check_recorded(tally, o):
             tally.check(f"{name}, {case['label']}: validation layer", heard(result))
 
 
-def check_against_cpu(tally, o, label, program, *selections):
+def check_against_cpu(tally, o, label, program, *selections, room=(), says=None):
+    """With `says` a part is left to the CPU, which --verbose explains with these words."""
     for flags in selections:
         got, want = (o.logits(program, TOKENS, "--device", device, *flags) for device in ("0", "none"))
+        if room:
+            got = o.logits(program, TOKENS, "--device", "0", *flags, *room)
         error = rms([x - y for x, y in zip(got, want)]) / rms(want)
         tally.check(f"{label} {' '.join(flags)}", None if error < ERROR else f"relative RMS {error:.2e}")
-    result = o.tool("cortiq-run", program, "--device", "0", "--tokens", "5,6,7", "-n", "2", "--temp", "0", "--ignore-eos", "--stats", *flags)
-    tally.check(f"{label} {' '.join(flags)}: all on the device", all_there(result))
+    result = o.tool("cortiq-run", program, "--device", "0", "--tokens", "5,6,7", "-n", "2", "--temp", "0", "--ignore-eos", "--stats", "--verbose", *flags, *room)
+    if says:
+        left = LEFT.search(result.stderr)
+        tally.check(f"{label} {' '.join(flags)}: counted", None if left and left[1] != "0" and says in result.stderr else f"it says: {result.stderr}")
+    else:
+        tally.check(f"{label} {' '.join(flags)}: all on the device", all_there(result))
+    tally.check(f"{label} {' '.join(flags)}: validation layer", heard(result))
 
 
 def check_mixtures(tally, o):
@@ -83,6 +94,38 @@ def check_mixtures(tally, o):
     parts.add_skill("b", turned[::2] + [t for t in other.tensors if "embed_tokens" in t[0]])
     program = o.for_gpu(parts.write(o.scratch.output(".cmf")))
     check_against_cpu(tally, o, "mixtures", program, ["--skill", "a"], ["--skill", "none"], ["--blend", "a:1.5,b:-0.5"])
+
+
+def check_experts(tally, o):
+    """Blends beside an expert bank, whose tables every blend has among its vectors; experts that a skill replaces, which the CPU runs."""
+    parts = CmfParts(o.model("qwen3_moe-q4tp.cmf"))
+    norms, experts = parts.named("layernorm.weight"), parts.named(".1.mlp.experts.2.")
+    parts.add_skill("a", [(t[0], *norms[(i + 1) % len(norms)][1:]) for i, t in enumerate(norms)])
+    parts.add_skill("b", [(t[0], *norms[(i + 3) % len(norms)][1:]) for i, t in enumerate(norms)])
+    program = o.for_gpu(parts.write(o.scratch.output(".cmf")), "--gpu-experts=bank")
+    for room in (("--bank-slots", "16"), ("--bank-slots", "6")):
+        check_against_cpu(tally, o, f"a bank, {' '.join(room)}", program, ["--skill", "a"], ["--blend", "a:0.4,b:0.7"], room=room)
+    # Experts move between slots, and the tables of a blend follow.
+    moving = [o.tool("cortiq-run", program, "--tokens", "5,6,7", "-n", "48", "--temp", "0", "--ignore-eos", "--json", "--stats", "--blend", "a:0.4,b:0.7", *flags)
+              for flags in (("--device", "0", "--bank-slots", "4"), ("--device", "none"))]
+    got, want = (json.loads(result.stdout)["tokens"] for result in moving)
+    tally.check("a blend beside a bank that moves", None if got == want and re.search(r"moved (?!0\.0)", moving[0].stderr)
+                else f"{got}, on the CPU {want}: {moving[0].stderr}")
+    parts.add_skill("c", [(t[0], *experts[(i + 1) % len(experts)][1:]) for i, t in enumerate(experts) if "down" not in t[0]])
+    model = parts.write(o.scratch.output(".cmf"))
+    for experts in ("all", "bank"):
+        check_against_cpu(tally, o, f"experts of a skill, {experts}", o.for_gpu(model, f"--gpu-experts={experts}"), ["--skill", "none"], ["--skill", "c"],
+                          ["--blend", "a:0.4,c:0.7"], says="its experts depend on the skill in force")
+
+
+def check_low_rank_table(tally, o):
+    """An embedding of low rank: there is no shader for it, the CPU reads its rows."""
+    parts, rank, noise = CmfParts(o.model("llama-q8.cmf")), 8, random.Random(3)
+    name, _, (rows, cols), _ = next(t for t in parts.tensors if "embed_tokens" in t[0])
+    scales = [noise.uniform(0.05, 0.2) for _ in range(rows + cols + rank)]
+    payload = struct.pack(f"<4B3I{len(scales)}e", 0x4C, 1, 1, 0, rank, rows, cols, *scales) + noise.randbytes(rows * rank // 8 + rank * cols // 8)
+    parts.tensors = parts.replaced([(name, LOW_RANK, (rows, cols), payload)])
+    check_against_cpu(tally, o, "an embedding of low rank", o.for_gpu(parts.write(o.scratch.output(".cmf"))), [], says="there is no shader for embed on blr")
 
 
 def check_chat(tally, o):
@@ -121,4 +164,4 @@ def check_parts(tally, o):
 
 
 if __name__ == "__main__":
-    sys.exit(run_checks(__doc__, (check_recorded, check_mixtures, check_chat, check_routing, check_parts), GpuOverlay))
+    sys.exit(run_checks(__doc__, (check_recorded, check_mixtures, check_experts, check_low_rank_table, check_chat, check_routing, check_parts), GpuOverlay))

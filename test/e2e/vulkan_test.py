@@ -60,15 +60,21 @@ def check_tokens(tally, label, spec, count, result):
     tally.check(label, got != spec["greedy_ids"][:count] and f"tokens {got}, recorded {spec['greedy_ids'][:count]}")
 
 
+def model_file(args, name):
+    """A fixture's model, of whichever kind."""
+    cmf = os.path.join(args.fixtures, "models", name + ".cmf")
+    return cmf if os.path.exists(cmf) else os.path.join(args.fixtures, "models-gguf", name + ".gguf")
+
+
 def expectation(args, name):
-    with open(os.path.join(args.fixtures, "models", name + ".expect.json")) as f:
+    with open(os.path.splitext(model_file(args, name))[0] + ".expect.json") as f:
         return json.load(f)
 
 
 def compile_model(tally, args, name, numerics, folder):
     """The path of the artifact; none when there is none."""
     artifact = os.path.join(folder, name + ".cqa")
-    compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), os.path.join(args.fixtures, "models", name + ".cmf"), "-o", artifact,
+    compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), model_file(args, name), "-o", artifact,
                             "--target", "vulkan", "--numerics", numerics])
     if compiled.returncode:
         tally.check(name, f"compile: {harness.first_line(compiled)}")

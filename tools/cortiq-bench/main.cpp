@@ -48,7 +48,7 @@ struct CommandLine {
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
   cortiq::runtime::cli::GpuRoomWords gpu_room;
-  std::string numerics, target, memory, output, sequences, synthetic, threads, counted, processors, key;
+  std::string numerics, target, gpu_experts, memory, output, sequences, synthetic, threads, counted, processors, key;
   uint64_t seed = 0;
   bool bandwidth = false, barriers = false, machine = false;
 };
@@ -202,6 +202,10 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--numerics", line.numerics, "fast (default) or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
+  app.add_option("--gpu-experts", line.gpu_experts,
+                 "with --synthetic and --target vulkan, a mixture's experts on the GPU: all, bank or bank-bf16")
+      ->check(CLI::IsMember({"all", "bank", "bank-bf16"}))
+      ->group(compile);
   app.add_option("--target", line.target,
                  "instruction set (default: native); of an artifact: which of those that it holds is measured "
                  "(default: the best that this machine has)")
@@ -303,6 +307,9 @@ Status run(CLI::App& app, CommandLine& line) {
       CORTIQ_RETURN_IF_ERROR(refuse(app, "--require-key", {mode}));
     CORTIQ_ASSIGN_OR_RETURN(line.model.require_key, cortiq::formats::read_public_key(line.key, "--require-key"));
   }
+  const bool synthetic = app.count("--synthetic") != 0;
+  if (!synthetic)
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --synthetic", {"--gpu-experts"}));
   if (app.count("--perplexity") != 0)
     return run_quality(app, line);
   CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));
@@ -323,7 +330,6 @@ Status run(CLI::App& app, CommandLine& line) {
   }
   if (line.bandwidth || line.machine)
     return run_machine(app, line);
-  const bool synthetic = app.count("--synthetic") != 0;
   if (line.model.files.empty() && !synthetic)
     return cortiq::invalid(
         "it needs a FILE, --synthetic, --machine, --barriers, --gemv, --static or --bandwidth; see --help");
@@ -354,7 +360,8 @@ Status run(CLI::App& app, CommandLine& line) {
     CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic with -o",
                                   {"--prefill", "--decode", "--repeat", "--kv", "--memory", "--no-machine", "--json",
                                    "--verbose", "--profile", "--trace", "--roofline", "--threads"}));
-  return cortiq::bench::bench_synthetic({line.synthetic, line.output, line.numerics, line.target, line.model});
+  return cortiq::bench::bench_synthetic(
+      {line.synthetic, line.output, line.numerics, line.target, line.gpu_experts, line.model});
 }
 
 } // namespace

@@ -20,6 +20,8 @@ Status compile(const SyntheticBenchOptions& options, const SyntheticSpec& spec, 
     arguments.push_back("--numerics=" + options.numerics);
   if (!options.target.empty())
     arguments.push_back("--target=" + options.target);
+  if (!options.gpu_experts.empty())
+    arguments.push_back("--gpu-experts=" + options.gpu_experts);
   return runtime::cli::run_compiler(compiler, arguments);
 }
 

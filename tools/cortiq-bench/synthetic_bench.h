@@ -12,7 +12,7 @@ namespace cortiq::bench {
 struct SyntheticBenchOptions {
   std::string spec;   ///< see parse_synthetic()
   std::string output; ///< .cqa: an artifact without weights; .gguf, .cmf: a model with random weights; empty = measure
-  std::string numerics, target;
+  std::string numerics, target, gpu_experts;
   ModelBenchOptions model; ///< how to measure; files are not used
 };
 

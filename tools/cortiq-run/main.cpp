@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "formats/file_kind.h"
@@ -67,12 +68,16 @@ Status run(RunOptions& options, int argc, char** argv) {
   CORTIQ_ASSIGN_OR_RETURN(const cortiq::formats::FileKind kind, cortiq::formats::detect_file_kind(options.file));
   if (options.backend == "reference")
     return interpret(options, kind, argc, argv);
-  if (kind == cortiq::formats::FileKind::kArtifact && !(options.numerics.empty() && options.q4tp_ladder.empty()))
-    return cortiq::invalid(std::string(options.numerics.empty() ? "--q4tp-ladder" : "--numerics") +
-                           " says how to compile a model, and " + cortiq::formats::quote(options.file) +
-                           " is compiled already; leave it out, or compile the model again with it");
-  if (kind == cortiq::formats::FileKind::kArtifact)
+  if (kind == cortiq::formats::FileKind::kArtifact) {
+    for (const auto& [option, value] :
+         {std::pair("--numerics", &options.numerics), std::pair("--q4tp-ladder", &options.q4tp_ladder),
+          std::pair("--gpu-experts", &options.gpu_experts)})
+      if (!value->empty())
+        return cortiq::invalid(std::string(option) + " says how to compile a model, and " +
+                               cortiq::formats::quote(options.file) +
+                               " is compiled already; leave it out, or compile the model again with it");
     options.artifact_target = options.target;
+  }
   std::optional<cortiq::tools::CachedArtifact> cached;
   if (kind != cortiq::formats::FileKind::kArtifact)
     options.artifact_key.reset(); // the model's signature is what counts; what is made of it has none

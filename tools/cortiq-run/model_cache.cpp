@@ -92,6 +92,7 @@ StatusOr<std::string> cache_key(const runtime::cli::RunOptions& options, const s
     bytes.add(program);
   bytes.add(options.numerics);
   bytes.add(options.q4tp_ladder);
+  bytes.add(options.gpu_experts);
   bytes.add(options.target);
   bytes.add(options.max_context);
   for (const std::string& feature : runtime::usable_features(runtime::read_cpu_state()))
@@ -123,6 +124,8 @@ std::vector<std::string> compile_arguments(const runtime::cli::RunOptions& optio
     arguments.push_back("--numerics=" + options.numerics);
   if (!options.q4tp_ladder.empty())
     arguments.push_back("--q4tp-ladder=" + options.q4tp_ladder);
+  if (!options.gpu_experts.empty())
+    arguments.push_back("--gpu-experts=" + options.gpu_experts);
   if (!options.target.empty())
     arguments.push_back("--target=" + options.target);
   if (options.max_context != 0)

@@ -95,13 +95,13 @@ protected:
       arena.insert(arena.end(), experts.begin() + t * kChosen, experts.begin() + (t + 1) * kChosen);
       append(arena, {shares.begin() + t * kChosen, shares.begin() + (t + 1) * kChosen});
     }
-    const uint32_t winners_at = static_cast<uint32_t>(arena.size()), act_at = winners_at + kCount * 2 * kWinners,
+    const uint32_t winners_at = static_cast<uint32_t>(arena.size()), act_at = winners_at + kCount * 3 * kWinners,
                    out_at = act_at + kCount * kWinners * width;
     arena.resize(out_at + kCount * hidden);
     d.buffers[kVectors] = remap;
     d.buffers[kStep] = {kCount, 0, 0, 0};
     d.buffers[kResults].assign(4 + kCount * (1 + 2 * kChosen), 0);
-    d.push = {0, routes_at, winners_at, 0, 0, kStride, 2 * kWinners, 0, 4};
+    d.push = {0, routes_at, winners_at, 0, 0, kStride, 3 * kWinners, 0, 4};
     d.grid = {1, 1, kCount};
     run("bank_remap",
         {{kSpecLocal, 32},
@@ -176,6 +176,7 @@ TEST_F(BankTest, EveryCodecInBothModes) {
     check(kSmall, "mxfp4", "mxfp4", preweighted);
     check(kSmall, "q4tp", "q4tp", preweighted);
     check(kSmall, "q2tp", "q4tp", preweighted);
+    check(kSmall, "mxfp4_ggml", "mxfp4_ggml", preweighted);
   }
 }
 
