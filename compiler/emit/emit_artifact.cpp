@@ -66,14 +66,28 @@ StatusOr<artifact::ManifestT> buildManifest(ModuleOp module, const ArtifactFacts
   return manifest;
 }
 
+/// Why the bank that was asked for holds no expert; empty where it does.
+std::string whyNoBank(const artifact::ProgramT& program) {
+  if (program.gpu->bank)
+    return {};
+  for (const auto& step : program.gpu->steps)
+    for (uint64_t s = step->first_stage; s < uint64_t{step->first_stage} + step->stages; ++s)
+      for (const auto& call : program.stages[s]->calls)
+        if (call->op.AsMoeRouteOp() && !step->reason.empty())
+          return step->reason + "; --gpu-experts=all may have the GPU run them";
+  return "the model has no mixtures of experts";
+}
+
 /// Puts a module's program behind those that are in the program section, and a row for it into the manifest.
-/// With weights for a GPU it has a form for that too.
-Status addProgram(ModuleOp module, const KernelPlacement& placement, GpuWeights* gpuWeights,
-                  ArtifactContents& contents) {
+/// With weights for a GPU it has a form for that too, and `noBank` is whyNoBank of it.
+Status addProgram(ModuleOp module, const KernelPlacement& placement, GpuWeights* gpuWeights, ArtifactContents& contents,
+                  std::string& noBank) {
   CORTIQ_ASSIGN_OR_RETURN(artifact::ProgramT program, buildProgram(module));
   CORTIQ_RETURN_IF_ERROR(setKernelOffsets(program, contents.kernels, placement));
-  if (gpuWeights)
+  if (gpuWeights) {
     CORTIQ_RETURN_IF_ERROR(lowerToGpu(module, *gpuWeights, program).with_prefix("target vulkan"));
+    noBank = whyNoBank(program);
+  }
   const std::vector<uint8_t> bytes = serializeProgram(program);
   contents.program.resize(llvm::alignTo(contents.program.size(), formats::kProgramAlignment));
   auto target = module->getAttrOfType<cmf::TargetAttr>(cmf::kTargetAttr);
@@ -110,8 +124,11 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   GpuWeights gpuWeights{contents.manifest, copies, facts.gpuExperts};
   if (facts.gpuRange != 0)
     gpuWeights.range = facts.gpuRange;
+  std::string noBank;
   for (const TargetProgram& program : programs)
-    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr, contents));
+    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr, contents, noBank));
+  if (facts.gpu && facts.gpuExperts != GpuExperts::kAll && !noBank.empty() && facts.note)
+    facts.note("no expert lies in the bank of --gpu-experts: " + noBank);
   if (programs.size() == 1)
     contents.manifest.targets.clear(); // the manifest's own fields say it all
   contents.tokenizer = std::move(facts.tokenizer);

@@ -2,6 +2,7 @@
 
 // From finished kernel modules to the artifact on disk.
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,8 +29,9 @@ struct ArtifactFacts {
   std::string textAbsent;          ///< why `tokenizer` is empty, for whoever asks the artifact for text
   std::vector<SourceFile> sources; ///< for the provenance; `sourceHash` is over all of the model's
   std::vector<uint8_t> sourceHash;
-  std::string sourceName; ///< file name without folder
-  std::string options;    ///< the compile options that shaped the artifact
+  std::string sourceName;                       ///< file name without folder
+  std::string options;                          ///< the compile options that shaped the artifact
+  std::function<void(const std::string&)> note; ///< is told, in a sentence, what was asked for and is not there
 };
 
 /// This compiler's version, "0.1.0".

@@ -106,7 +106,8 @@ StatusOr<Target> findTarget(std::string_view name) {
       return target;
     known += (known.empty() ? "" : ", ") + std::string(target.name);
   }
-  return invalid("there is no target '" + std::string(name) + "'; use native or one of: " + known);
+  return invalid("there is no target '" + std::string(name) + "'; use native or one of: " + known +
+                 ", or vulkan for GPUs");
 }
 
 StatusOr<Target> nativeTarget(const Host& host) {

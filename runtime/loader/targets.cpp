@@ -136,7 +136,8 @@ StatusOr<TargetChoice> choose_target(std::span<const ArtifactTarget> targets, st
   if (!name.empty()) {
     const auto found = std::ranges::find(targets, name, &ArtifactTarget::name);
     if (found == targets.end())
-      return invalid(holds + ", not for " + quote(name));
+      return invalid(holds + ", not for " + quote(name) +
+                     (name == "vulkan" ? ": --target chooses the CPU's code, --device the GPU" : ""));
     CORTIQ_RETURN_IF_ERROR(can_run(*found, machine).with_prefix(holds + ", and " + quote(name) + " cannot run here"));
     return TargetChoice{static_cast<size_t>(found - targets.begin()), "asked for, of " + name_targets(targets)};
   }

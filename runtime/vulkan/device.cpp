@@ -28,7 +28,7 @@ const char* word_of(VkResult result) {
   case VK_ERROR_INITIALIZATION_FAILED:
     return "its driver failed to start";
   case VK_ERROR_INCOMPATIBLE_DRIVER:
-    return "there is no driver";
+    return "no driver of a GPU is installed";
   case VK_ERROR_FEATURE_NOT_PRESENT:
     return "a feature is missing";
   case VK_ERROR_EXTENSION_NOT_PRESENT:
@@ -185,7 +185,7 @@ StatusOr<std::shared_ptr<Device>> Device::open(uint32_t number) {
   CORTIQ_ASSIGN_OR_RETURN(std::shared_ptr<Instance> instance, Instance::get());
   if (number >= instance->devices().size())
     return invalid("there is no GPU number " + std::to_string(number) + "; this machine has " +
-                   std::to_string(instance->devices().size()) + " (--device list shows them)");
+                   std::to_string(instance->devices().size()) + " (cortiq-run --device list shows them)");
   std::shared_ptr<Device> out(new Device());
   const VkPhysicalDevice physical = instance->devices()[number];
   out->instance_ = std::move(instance);

@@ -295,9 +295,9 @@ Status VulkanModel::put_weights(const GpuOptions& options) {
     return unsupported("the model has " + std::to_string(total >> 20) + " MiB of weights, " + device_->info().name +
                        " has " + std::to_string(device_->info().memory >> 20) + " MiB of memory");
   if (options.room.memory != 0 && total > options.room.memory)
-    return unsupported("the model has " + std::to_string(total >> 20) + " MiB of weights, --device-memory allows " +
-                       std::to_string(options.room.memory >> 20) +
-                       " MiB; of a mixture of experts compiled with --gpu-experts=bank a part is enough");
+    return unsupported("the model has " + std::to_string(total >> 10) + " KiB of weights, --device-memory allows " +
+                       std::to_string(options.room.memory >> 10) +
+                       " KiB; of a mixture of experts compiled with --gpu-experts=bank a part is enough");
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Uploader> uploader, Uploader::make(device_));
   auto report = [&](uint64_t bytes) {
     done += bytes;

@@ -152,8 +152,13 @@ class Bench:
             self.tally.check(f"{spec} is refused", harness.why_not_refusal(result) or (None if word in result.stderr else result.stderr))
         for flags in (("--synthetic", "tiny:q4_0", "-o", "x.cmf"), ("--synthetic", "tiny:q4_0", "-o", "x.cqa", "--profile"),
                       ("--machine", "--threads", "2,0"), ("--machine", "--threads", "x"), ("--machine", "--profile"), ("--synthetic", "tiny:q4_0", "--no-machine", "--profile"), ("--bandwidth", "--threads", "2,1"),
-                      ("--synthetic", "tiny:q4_0", "--machine")):
-            self.tally.check(" ".join(flags) + " is refused", harness.why_not_refusal(self.call(*flags)))
+                      ("--synthetic", "tiny:q4_0", "--machine"), ("--machine", "--device", "0"), ("--machine", "--bandwidth"), ("--barriers", "--device", "0"),
+                      ("--gemv", "gguf:Q4_0", "--shape", "8x256", "--device", "0"), ("--static", "gguf:Q4_0", "--sequences", "2"), ("m.cqa", "--device", "0", "--trace", "t.json"),
+                      ("m.cqa", "--device", "0", "--roofline", "r.svg"), ("m.cqa", "--bank-slots", "3"), ("--synthetic", "tiny:q4_0", "-o", "x.cqa", "--device", "0"),
+                      ("m.cqa", "--perplexity", "t.txt", "--sequences", "2")):
+            result = self.call(*flags)
+            why_not = harness.why_not_refusal(result) or ("m.cqa" in flags and "does not go with" not in result.stderr and result.stderr)
+            self.tally.check(" ".join(flags) + " is refused", why_not or None)
 
     def check_peers(self):
         """bench/peers.py without our programs, with an artifact and with a model."""

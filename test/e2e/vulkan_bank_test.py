@@ -26,6 +26,7 @@ class Bank:
         if compiled.returncode:
             self.tally.check(name, f"compile {flags}: {harness.first_line(compiled)}")
             return None
+        self.compiler_said = compiled.stderr
         return artifact
 
     def run(self, label, artifact, name, *flags, environment=None):
@@ -97,8 +98,11 @@ def check_refusals(bank, artifact, name):
     artifact = bank.compile("qwen3_moe-f16", "--gpu-experts=bank")
     if artifact:
         label = "a codec that the bank does not read"
+        bank.tally.check(f"{label}, said by the compiler", "note: no expert lies in the bank" not in bank.compiler_said and bank.compiler_said)
         found, result = bank.run(label, artifact, "qwen3_moe-f16", "--verbose")
         bank.tally.check(label, (found or "the bank does not read experts of f16" not in result.stderr) and f"--verbose says: {result.stderr}")
+    bank.compile("llama-q8", "--gpu-experts=bank")
+    bank.tally.check("a model without experts", "the model has no mixtures of experts" not in bank.compiler_said and bank.compiler_said)
 
 
 def check_with_memory(bank, artifact, name):

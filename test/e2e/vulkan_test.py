@@ -94,6 +94,20 @@ def check_model(tally, args, name, numerics, folder, environment):
     tally.check(f"{name}: validation layer", said and said[0])
     if name == MODELS[0][0]:
         check_without(tally, args, artifact, spec)
+        check_perplexity(tally, args, artifact, folder)
+
+
+def check_perplexity(tally, args, artifact, folder):
+    """A text is scored on the device that was named, and its predictions are the CPU's but for the order of sums."""
+    text = os.path.join(folder, "text.txt")
+    with open(text, "w") as f:
+        f.write("In the morning the heron waited.\n" * 4)
+    result = harness.run([os.path.join(args.bin, "cortiq-bench"), artifact, "--device", "0", "--perplexity", text, "--context", "16", "--kl", artifact, "--json"])
+    label = "perplexity on the device"
+    tally.check(label, harness.why_not_success(result) or ("GPU: " not in result.stderr and f"not there: {result.stderr}") or None)
+    if not result.returncode:
+        mean = json.loads(result.stdout)["kl"]["mean"]
+        tally.check(f"{label}: as on the CPU", None if 0 < mean < 1e-6 else f"they diverge by {mean} nats")
 
 
 def check_without(tally, args, artifact, spec):
@@ -106,7 +120,15 @@ def check_without(tally, args, artifact, spec):
     # No driver at all: the loader finds none.
     count, result = generate(args, artifact, spec, [], {"VK_ICD_FILENAMES": "/nonexistent.json", "VK_DRIVER_FILES": "/nonexistent.json"})
     check_tokens(tally, "no driver", spec, count, result)
-    tally.check("no driver is said", "note:" not in result.stderr and "nothing was said")
+    tally.check("no driver is said", "no driver of a GPU is installed" not in result.stderr and f"it says: {result.stderr}")
+    for flags, says in ((["--device", "none", "--device-memory", "1G"], "are about GPUs, and the CPU runs the model"),
+                        (["--device", "0", "--bank-slots", "3"], "the artifact has no expert bank"),
+                        (["--target", "vulkan"], "--target chooses the CPU's code, --device the GPU")):
+        _, result = generate(args, artifact, spec, flags, {})
+        tally.check(" ".join(flags), says not in result.stderr and f"it says: {result.stderr}")
+    if all(", cpu, " in line for line in devices(args)):
+        _, result = generate(args, artifact, spec, [], {})
+        tally.check("a device that is the CPU is left alone", "which --device 0 takes all the same" not in result.stderr and f"it says: {result.stderr}")
 
 
 def main():

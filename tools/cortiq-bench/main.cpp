@@ -91,11 +91,15 @@ void declare(CLI::App& app, CommandLine& line) {
                  "several memory nodes: interleave memory and bind workers (auto), or neither (off)")
       ->check(CLI::IsMember({"auto", "off"}))
       ->capture_default_str();
-  app.add_option("--device", line.model.device,
-                 "numbers of the GPUs, commas between them, that run an artifact of --target vulkan")
+  app.add_option(
+         "--device", line.model.device,
+         "numbers of the GPUs (cortiq-run --device list), commas between them, that run an artifact of --target "
+         "vulkan")
       ->check([](const std::string& word) {
-        return cortiq::runtime::cli::parse_devices(word).empty() ? "'" + word + "' is no number of a GPU"
-                                                                 : std::string();
+        return cortiq::runtime::cli::parse_devices(word).empty()
+                   ? "takes numbers of GPUs with commas between them, not '" + word +
+                         "' (cortiq-run --device list shows them)"
+                   : std::string();
       });
   add_gpu_room(app, line.gpu_room, "");
   app.add_option("--fill", line.seed, "fill an artifact compiled with --weights=none from this seed")
@@ -221,6 +225,15 @@ Status refuse(const CLI::App& app, const std::string& mode, std::initializer_lis
   return {};
 }
 
+/// The first option that was given and is not among `taken`: `mode` would ignore it.
+Status refuse_others(const CLI::App& app, const std::string& mode, std::initializer_list<const char*> taken) {
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() != 0 &&
+        std::ranges::none_of(taken, [&](const char* name) { return option == app.get_option(name); }))
+      return cortiq::invalid(option->get_name() + " does not go with " + mode + "; see --help");
+  return {};
+}
+
 /// The one number of threads of modes that take no list.
 cortiq::StatusOr<unsigned> one_count(const std::string& text, const char* mode) {
   CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> counts, cortiq::bench::parse_threads(text));
@@ -233,13 +246,15 @@ Status run_quality(const CLI::App& app, CommandLine& line) {
   if (line.model.files.size() != 1)
     return cortiq::invalid("--perplexity needs one FILE, an artifact or a model; see --help");
   CORTIQ_RETURN_IF_ERROR(
-      refuse(app, "--perplexity",
-             {"--gemv", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--fill",
-              "--memory", "--no-machine", "--profile", "--trace", "--roofline", "--shape", "--weights", "--x", "-o"}));
+      refuse_others(app, "--perplexity",
+                    {"FILE", "--perplexity", "--context", "--kl", "--numerics", "--target", "--kv", "--threads",
+                     "--device", "--device-memory", "--bank-slots", "--bank-segments", "--json", "--verbose"}));
   line.quality.file = line.model.files[0];
   line.quality.numerics = line.numerics;
   line.quality.target = line.target;
   line.quality.kv = line.model.kv;
+  line.quality.device = line.model.device;
+  line.quality.gpu_room = line.gpu_room.room();
   CORTIQ_ASSIGN_OR_RETURN(line.quality.threads, one_count(line.threads, "--perplexity"));
   line.quality.json = line.model.json;
   line.quality.verbose = line.model.verbose;
@@ -249,10 +264,8 @@ Status run_quality(const CLI::App& app, CommandLine& line) {
 Status run_kernel(const CLI::App& app, CommandLine& line) {
   if (line.kernel.shape.empty())
     return cortiq::invalid("--gemv needs --shape; see --help");
-  CORTIQ_RETURN_IF_ERROR(
-      refuse(app, "--gemv",
-             {"FILE", "--bandwidth", "--machine", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill",
-              "--memory", "--no-machine", "--verbose", "--profile", "--trace", "--roofline"}));
+  CORTIQ_RETURN_IF_ERROR(refuse_others(
+      app, "--gemv", {"--gemv", "--shape", "--weights", "--x", "-o", "--numerics", "--target", "--threads", "--json"}));
   if (!line.numerics.empty())
     line.kernel.numerics = line.numerics;
   if (line.kernel.weights.empty() && line.kernel.x.empty() && line.output.empty()) {
@@ -274,22 +287,15 @@ Status run_kernel(const CLI::App& app, CommandLine& line) {
 
 Status run_static(const CLI::App& app, const CommandLine& line) {
   CORTIQ_RETURN_IF_ERROR(
-      refuse(app, "--static", {"FILE",      "--gemv",   "--bandwidth", "--machine", "--barriers",   "--synthetic",
-                               "--prefill", "--decode", "--repeat",    "--threads", "--kv",         "--fill",
-                               "--memory",  "--pages",  "--numa",      "--device",  "--no-machine", "--verbose",
-                               "--profile", "--trace",  "--roofline",  "--weights", "--x",          "-o"}));
+      refuse_others(app, "--static", {"--static", "--shape", "--numerics", "--target", "--cpu", "--json"}));
   return cortiq::bench::bench_static(
       {line.counted, line.kernel.shape, line.numerics, line.target, line.processors, line.model.json});
 }
 
 Status run_machine(const CLI::App& app, const CommandLine& line) {
   const char* mode = line.machine ? "--machine" : "--bandwidth";
-  CORTIQ_RETURN_IF_ERROR(refuse(app, mode,
-                                {"FILE", "--synthetic", "--prefill", "--decode", "--repeat", "--kv", "--fill",
-                                 "--memory", "--no-machine", "--verbose", "--profile", "--trace", "--roofline",
-                                 "--numerics", "--target", "--shape", "--weights", "--x", "-o"}));
+  CORTIQ_RETURN_IF_ERROR(refuse_others(app, mode, {mode, "--threads", "--json"}));
   if (line.machine) {
-    CORTIQ_RETURN_IF_ERROR(refuse(app, mode, {"--bandwidth"}));
     CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> threads, cortiq::bench::parse_threads(line.threads));
     cortiq::bench::report_machine(threads, line.model.json);
     return {};
@@ -307,6 +313,11 @@ Status run(CLI::App& app, CommandLine& line) {
       CORTIQ_RETURN_IF_ERROR(refuse(app, "--require-key", {mode}));
     CORTIQ_ASSIGN_OR_RETURN(line.model.require_key, cortiq::formats::read_public_key(line.key, "--require-key"));
   }
+  if (line.model.device.empty())
+    CORTIQ_RETURN_IF_ERROR(
+        refuse(app, "a model that the CPU runs", {"--device-memory", "--bank-slots", "--bank-segments"}));
+  else // both are about the CPU's threads and memory
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "--device", {"--trace", "--roofline"}));
   const bool synthetic = app.count("--synthetic") != 0;
   if (!synthetic)
     CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --synthetic", {"--gpu-experts"}));
@@ -319,11 +330,7 @@ Status run(CLI::App& app, CommandLine& line) {
   if (!line.kernel.codec.empty())
     return run_kernel(app, line);
   if (line.barriers) {
-    CORTIQ_RETURN_IF_ERROR(
-        refuse(app, "--barriers",
-               {"FILE",      "--machine", "--bandwidth", "--synthetic", "--prefill", "--decode", "--repeat",
-                "--kv",      "--fill",    "--memory",    "--pages",     "--numa",    "--json",   "--verbose",
-                "--profile", "--trace",   "--roofline",  "--numerics",  "--target",  "-o"}));
+    CORTIQ_RETURN_IF_ERROR(refuse_others(app, "--barriers", {"--barriers", "--threads"}));
     CORTIQ_ASSIGN_OR_RETURN(const std::vector<unsigned> threads, cortiq::bench::parse_threads(line.threads));
     cortiq::bench::report_barriers(threads);
     return {};
@@ -357,9 +364,8 @@ Status run(CLI::App& app, CommandLine& line) {
   }
   CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE", "--sequences"}));
   if (!line.output.empty())
-    CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic with -o",
-                                  {"--prefill", "--decode", "--repeat", "--kv", "--memory", "--no-machine", "--json",
-                                   "--verbose", "--profile", "--trace", "--roofline", "--threads"}));
+    CORTIQ_RETURN_IF_ERROR(refuse_others(app, "--synthetic with -o",
+                                         {"--synthetic", "-o", "--fill", "--numerics", "--target", "--gpu-experts"}));
   return cortiq::bench::bench_synthetic(
       {line.synthetic, line.output, line.numerics, line.target, line.gpu_experts, line.model});
 }

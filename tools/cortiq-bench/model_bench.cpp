@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <vector>
 
-#include "runtime/cli/device_word.h"
 #include "runtime/session/session.h"
 #include "runtime/vulkan/gpu.h"
+#include "tools/cortiq-bench/gpu.h"
 #include "tools/cortiq-bench/machine/machine.h"
 #include "tools/cortiq-bench/profile_report.h"
 #include "tools/cortiq-bench/roofline.h"
@@ -101,12 +101,7 @@ open_session(const ModelBenchOptions& options, const std::shared_ptr<const runti
   how.placement = runtime::placement_of(options.pages, options.numa);
   if (!options.kv.empty())
     how.kv = runtime::parse_kv_type(options.kv);
-  if (!options.device.empty()) {
-    CORTIQ_ASSIGN_OR_RETURN(
-        how.gpu, runtime::load_gpu_model(
-                     model->artifact(),
-                     {.devices = runtime::cli::parse_devices(options.device), .kv = how.kv, .room = options.gpu_room}));
-  }
+  CORTIQ_ASSIGN_OR_RETURN(how.gpu, load_gpu(*model, options.device, how.kv, options.gpu_room));
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())
     return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +

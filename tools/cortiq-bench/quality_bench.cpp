@@ -15,6 +15,7 @@
 #include "runtime/session/session.h"
 #include "runtime/text/text_section.h"
 #include "tools/cortiq-bench/compiled_artifact.h"
+#include "tools/cortiq-bench/gpu.h"
 
 namespace cortiq::bench {
 namespace {
@@ -54,13 +55,14 @@ uint64_t window_of(const QualityBenchOptions& options, const runtime::Model& mod
 }
 
 StatusOr<Contender> prepare(std::shared_ptr<const runtime::Model> model, const QualityBenchOptions& options,
-                            const std::string& kv, uint64_t window) {
+                            const std::string& kv, const std::string& device, uint64_t window) {
   runtime::SessionOptions how;
   how.threads = options.threads;
   how.max_context = window;
   how.profile = options.verbose;
   if (!kv.empty())
     how.kv = runtime::parse_kv_type(kv);
+  CORTIQ_ASSIGN_OR_RETURN(how.gpu, load_gpu(*model, device, how.kv, options.gpu_room));
   CORTIQ_ASSIGN_OR_RETURN(auto session, runtime::Session::create(model, how));
   return Contender{std::move(model), std::move(session)};
 }
@@ -183,7 +185,7 @@ Status bench_quality(const QualityBenchOptions& options) {
   if (!ids.ok())
     return ids.status().with_prefix(formats::quote(options.file));
   const uint64_t window = window_of(options, *loaded);
-  CORTIQ_ASSIGN_OR_RETURN(const Contender model, prepare(loaded, options, options.kv, window));
+  CORTIQ_ASSIGN_OR_RETURN(const Contender model, prepare(loaded, options, options.kv, options.device, window));
   if (ids->ids.size() < window)
     return invalid(formats::quote(options.text) + " has " + std::to_string(ids->ids.size()) +
                    " tokens, fewer than one context of " + std::to_string(window) +
@@ -197,7 +199,7 @@ Status bench_quality(const QualityBenchOptions& options) {
     if (wanted->info().vocab == loaded->info().vocab && same->ids != ids->ids)
       return invalid("the reference's tokenizer reads " + formats::quote(options.text) +
                      " as other tokens than the model's: their predictions cannot be compared");
-    StatusOr<Contender> prepared = prepare(wanted, options, "", window);
+    StatusOr<Contender> prepared = prepare(wanted, options, "", "", window);
     if (!prepared.ok())
       return prepared.status().with_prefix("the reference");
     reference = *std::move(prepared);
@@ -210,6 +212,7 @@ Status bench_quality(const QualityBenchOptions& options) {
                                                  isatty(STDERR_FILENO) ? show_progress : runtime::WindowProgress()));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   print_result(options, result, model, reference, window, seconds);
+  std::fputs(model.session->report().c_str(), stderr);
   for (const std::string& line : runtime::describe(model.session->profile(), 0))
     std::fprintf(stderr, "%s\n", line.c_str());
   return {};

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/status.h"
+#include "runtime/vulkan/gpu_room.h"
 
 namespace cortiq::bench {
 
@@ -17,6 +18,8 @@ struct QualityBenchOptions {
   std::string numerics;  ///< for a model: "fast" or "exact", empty is the compiler's default
   std::string target;    ///< for models: empty is the compiler's default
   std::string kv;
+  std::string device; ///< GPUs that run the model, as in "0,1"; empty: the CPU, which a reference runs on anyway
+  runtime::GpuRoom gpu_room;
   unsigned threads = 0;
   bool json = false;
   bool verbose = false;

@@ -183,6 +183,7 @@ Status compile_model(const CompileOptions& options) {
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
   facts.sourceName = name_of(options.model);
+  facts.note = warn;
   CORTIQ_RETURN_IF_ERROR(add_tokenizer(options.model, model, facts));
   session.lap("pack the tokenizer");
   const ModelParts parts = parts_of(model);

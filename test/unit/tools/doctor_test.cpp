@@ -53,7 +53,12 @@ TEST(Doctor, NamesTheNextStep) {
     std::vector<const char*> words;
   };
   const Case cases[] = {
-      {[](Findings& f) { f.file->model->target = "x86-64-v3"; }, {"can do avx512vnni", "--target avx512vnni"}},
+      {[](Findings& f) { f.file->model->target = "x86-64-v3"; }, {"can do avx512vnni", "--target vulkan,avx512vnni"}},
+      {[](Findings& f) {
+         f.file->model->target = "x86-64-v3";
+         f.file->for_gpu = false;
+       },
+       {"can do avx512vnni", "--target avx512vnni"}},
       {[](Findings& f) { f.file->model->exact = true; }, {"--numerics fast"}},
       {[](Findings& f) { f.file->for_gpu = false; }, {"--target vulkan"}},
       {[](Findings& f) { f.available = uint64_t{1} << 30; }, {"4.0 GiB", "1.0 GiB", "--memory", "--quant"}},

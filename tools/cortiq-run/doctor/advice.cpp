@@ -46,7 +46,8 @@ void advise_file(const Findings& f, Lines& out) {
   const runtime::ModelInfo& model = *file.model;
   if (f.best() && f.best()->name != model.target)
     out.push_back(name + " runs as " + model.target + ", and this machine can do " + f.best()->name +
-                  ": cortiq-compile MODEL --target " + f.best()->name + " -o OUT.cqa");
+                  ": cortiq-compile MODEL --target " + (file.for_gpu ? "vulkan," : "") + f.best()->name +
+                  " -o OUT.cqa");
   if (model.exact)
     out.push_back(name + " computes in 32-bit floats; the fast arm takes a fraction of the time: cortiq-compile MODEL "
                          "--numerics fast -o OUT.cqa");
