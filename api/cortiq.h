@@ -58,8 +58,14 @@ typedef struct cortiq_load_options {
                               file until needed. 0: no limit */
   const char* require_key; /* 64 hexadecimal digits, or a file that holds them: the ed25519 key that has to have signed
                               the artifact, of which every hash is checked then. Null: nobody has to */
+  const char* device;      /* GPUs of an artifact compiled with --target vulkan: numbers with commas between them, as
+                              cortiq-run --device list counts them; "auto": the first that is not a CPU itself, and
+                              where there is none the CPU; null: the CPU. Sessions there are neither saved nor loaded,
+                              give no embeddings and have the artifact's own cache type */
+  uint64_t device_memory;  /* bytes of weights on each of them. 0: what is free */
+  int32_t cpu_fallback;    /* what fails there goes on on the CPU */
 } cortiq_load_options;
-#define CORTIQ_LOAD_OPTIONS {sizeof(cortiq_load_options), 0, 0, 1, 0, 0}
+#define CORTIQ_LOAD_OPTIONS {sizeof(cortiq_load_options), 0, 0, 1, 0, 0, 0, 0, 0}
 
 /* Maps and checks the artifact `path`. `options` may be null. */
 CORTIQ_API cortiq_status cortiq_model_load(const char* path, const cortiq_load_options* options, cortiq_model** model);
@@ -81,8 +87,10 @@ typedef struct cortiq_model_info {
   uint64_t weight_bytes;
   uint64_t skills; /* how many skills and masks there are to select from */
   uint64_t masks;
+  const char* device;      /* the GPUs that run it; "": the CPU does */
+  const char* device_note; /* why, where `device` was asked for and the CPU runs it; else "" */
 } cortiq_model_info;
-#define CORTIQ_MODEL_INFO {sizeof(cortiq_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define CORTIQ_MODEL_INFO {sizeof(cortiq_model_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 CORTIQ_API cortiq_status cortiq_model_describe(const cortiq_model* model, cortiq_model_info* info);
 

@@ -2,17 +2,42 @@
 
 #include "api/calls.h"
 #include "api/handles.h"
+#include "formats/quote.h"
+#include "runtime/cli/device_word.h"
+#include "runtime/cli/gpu_choice.h"
 #include "runtime/text/conversation.h"
 
 namespace {
 
 using cortiq::Status;
 using namespace cortiq::api;
+namespace runtime = cortiq::runtime;
 namespace text = cortiq::runtime::text;
 
 Status no_tokenizer(const cortiq_model& model) {
   return cortiq::unsupported("the model has no tokenizer" +
                              (model.text_absent.empty() ? "" : ": " + model.text_absent));
+}
+
+/// Puts the model on the GPUs of the options.
+Status open_device(const cortiq_load_options& how, cortiq_model& model) {
+  if (!how.device)
+    return {};
+  const std::string word = how.device;
+  if (word != "auto" && runtime::cli::parse_devices(word).empty())
+    return cortiq::invalid("device takes auto, or numbers of GPUs with commas between them, not " +
+                           cortiq::formats::quote(word));
+  runtime::cli::GpuChoice choice;
+  choice.device = word;
+  choice.cpu_fallback = model.cpu_fallback = how.cpu_fallback != 0;
+  choice.progress = false;
+  choice.room.memory = how.device_memory;
+  CORTIQ_ASSIGN_OR_RETURN(model.gpu, runtime::cli::choose_gpu(*model.model, choice, [&](const std::string& sentence) {
+                            model.device_note += (model.device_note.empty() ? "" : "\n") + sentence;
+                          }));
+  if (model.gpu)
+    model.device = model.gpu->device().name;
+  return {};
 }
 
 } // namespace
@@ -32,6 +57,7 @@ cortiq_status cortiq_model_load(const char* path, const cortiq_load_options* opt
     load.placement = {.large_pages = how.large_pages != 0, .numa = how.numa != 0};
     auto out = std::make_unique<cortiq_model>();
     CORTIQ_ASSIGN_OR_RETURN(out->model, cortiq::runtime::Model::load(path, load));
+    CORTIQ_RETURN_IF_ERROR(open_device(how, *out));
     out->text_absent = out->model->info().text_absent;
     if (!out->model->tokenizer().empty()) {
       // Ids in, ids out works without: what is wrong with the tokenizer is said where text is asked for.
@@ -68,6 +94,8 @@ cortiq_status cortiq_model_describe(const cortiq_model* model, cortiq_model_info
     out.weight_bytes = from.weight_bytes;
     out.skills = model->model->overlay().skills.size();
     out.masks = model->model->overlay().masks.size();
+    out.device = model->device.c_str();
+    out.device_note = model->device_note.c_str();
     fill(info, out);
     return {};
   });

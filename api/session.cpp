@@ -127,6 +127,8 @@ cortiq_status cortiq_session_create(cortiq_model* model, const cortiq_session_op
       if (!open.kv)
         return cortiq::invalid("there is no cache type " + cortiq::formats::quote(how.kv) + "; it is f32, f16 or q8");
     }
+    open.gpu = model->gpu;
+    open.cpu_fallback = model->cpu_fallback;
     auto out = std::make_unique<cortiq_session>();
     out->model = model->model;
     out->text = model->text;

@@ -33,12 +33,16 @@ Rows copy_of(const cortiq::Logits& logits) {
 }
 
 cortiq_load_options load_options(bool verify_weights, uint64_t memory, bool large_pages,
-                                 const std::optional<std::string>& require_key) {
+                                 const std::optional<std::string>& require_key,
+                                 const std::optional<std::string>& device, uint64_t device_memory, bool cpu_fallback) {
   cortiq_load_options options = CORTIQ_LOAD_OPTIONS;
   options.require_key = require_key ? require_key->c_str() : nullptr;
   options.verify_weights = verify_weights ? 1 : 0;
   options.memory = memory;
   options.large_pages = large_pages ? 1 : 0;
+  options.device = device ? device->c_str() : nullptr;
+  options.device_memory = device_memory;
+  options.cpu_fallback = cpu_fallback ? 1 : 0;
   return options;
 }
 
@@ -69,6 +73,8 @@ nb::dict describe(const cortiq::Model& model) {
   out["vocab"] = info.vocab;
   out["max_context"] = info.max_context;
   out["weight_bytes"] = info.weight_bytes;
+  out["device"] = info.device;
+  out["device_note"] = info.device_note;
   return out;
 }
 
@@ -114,12 +120,14 @@ NB_MODULE(_core, m) {
       .def(
           "__init__",
           [](cortiq::Model* self, const std::string& path, bool verify_weights, uint64_t memory, bool large_pages,
-             const std::optional<std::string>& require_key) {
+             const std::optional<std::string>& require_key, const std::optional<std::string>& device,
+             uint64_t device_memory, bool cpu_fallback) {
             const nb::gil_scoped_release unlocked;
-            new (self) cortiq::Model(path, load_options(verify_weights, memory, large_pages, require_key));
+            new (self) cortiq::Model(path, load_options(verify_weights, memory, large_pages, require_key, device,
+                                                        device_memory, cpu_fallback));
           },
           nb::arg("path"), nb::arg("verify_weights"), nb::arg("memory"), nb::arg("large_pages"),
-          nb::arg("require_key").none())
+          nb::arg("require_key").none(), nb::arg("device").none(), nb::arg("device_memory"), nb::arg("cpu_fallback"))
       .def("describe", &describe)
       .def("skills", &cortiq::Model::skills)
       .def("masks", &cortiq::Model::masks)

@@ -23,17 +23,21 @@ class ModelInfo:
     vocab: int        #: logits a position
     max_context: int
     weight_bytes: int
+    device: str       #: the GPUs that run it; "": the CPU does
+    device_note: str  #: why the CPU runs it although `device` was asked for
 
 
 class Model:
     """A mapped and checked artifact; shared by its sessions."""
 
     def __init__(self, path: str | os.PathLike[str], *, verify_weights: bool = False, memory: int = 0, large_pages: bool = False,
-                 require_key: Optional[str] = None) -> None:
+                 require_key: Optional[str] = None, device: Optional[str] = None, device_memory: int = 0, cpu_fallback: bool = False) -> None:
         """`memory`: bytes for weights, caches and work space of all sessions, beyond which experts stay in the file; 0: no limit.
         `require_key`: the key that has to have signed the artifact, as 64 hexadecimal digits or the name of a file that holds them.
+        `device`: GPUs of an artifact compiled with `--target vulkan`, as "0", "0,1" or "auto"; None: the CPU. `device_memory`: bytes of weights on
+        each; 0: what is free. `cpu_fallback`: what fails there goes on on the CPU.
         """
-        self._core = _core.Model(os.fspath(path), verify_weights, memory, large_pages, require_key)
+        self._core = _core.Model(os.fspath(path), verify_weights, memory, large_pages, require_key, device, device_memory, cpu_fallback)
         self.info = ModelInfo(**self._core.describe())
         self.skills: List[str] = self._core.skills()
         self.masks: List[str] = self._core.masks()

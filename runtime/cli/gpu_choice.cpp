@@ -74,7 +74,7 @@ StatusOr<std::shared_ptr<const GpuModel>> choose_gpu(const Model& model, const G
   if (compiled && asks_for_bank(choice.room) && !model.artifact().program_table->gpu()->bank())
     note("--bank-slots and --bank-segments have no effect: the artifact has no expert bank (cortiq-compile "
          "--gpu-experts=bank)");
-  if (isatty(STDERR_FILENO))
+  if (choice.progress && isatty(STDERR_FILENO))
     how.progress = show_progress;
   StatusOr<std::shared_ptr<const GpuModel>> gpu = load_gpu_model(model.artifact(), how);
   if (!gpu.ok() && choice.cpu_fallback) {

@@ -24,6 +24,7 @@ struct GpuChoice {
   bool verbose = false;                    ///< stages that the CPU runs are told
   std::optional<KvType> kv = std::nullopt; ///< of caches; none = the artifact's
   GpuRoom room = {};
+  bool progress = true; ///< the bar, on a terminal
 };
 
 /// Puts the model on the GPU that was chosen, with a bar on a terminal while weights go there; null = the CPU runs it.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs fixtures wholly on a device of Vulkan (in CI the software device of Mesa) and holds their greedy tokens against the recorded
 ones, with the validation layer listening; then what happens without a device, and with a device that is not there."""
+import ctypes
 import json
 import os
 import subprocess
@@ -94,20 +95,57 @@ def check_model(tally, args, name, numerics, folder, environment):
     tally.check(f"{name}: validation layer", said and said[0])
     if name == MODELS[0][0]:
         check_without(tally, args, artifact, spec)
-        check_perplexity(tally, args, artifact, folder)
+        check_perplexity(tally, args, artifact, folder, environment)
+        check_library(tally, args, artifact, spec)
 
 
-def check_perplexity(tally, args, artifact, folder):
+def check_perplexity(tally, args, artifact, folder, environment):
     """A text is scored on the device that was named, and its predictions are the CPU's but for the order of sums."""
     text = os.path.join(folder, "text.txt")
     with open(text, "w") as f:
         f.write("In the morning the heron waited.\n" * 4)
-    result = harness.run([os.path.join(args.bin, "cortiq-bench"), artifact, "--device", "0", "--perplexity", text, "--context", "16", "--kl", artifact, "--json"])
+    result = harness.run([os.path.join(args.bin, "cortiq-bench"), artifact, "--device", "0", "--perplexity", text, "--context", "16", "--kl", artifact, "--json"],
+                         env={**os.environ, **environment})
     label = "perplexity on the device"
     tally.check(label, harness.why_not_success(result) or ("GPU: " not in result.stderr and f"not there: {result.stderr}") or None)
     if not result.returncode:
         mean = json.loads(result.stdout)["kl"]["mean"]
         tally.check(f"{label}: as on the CPU", None if 0 < mean < 1e-6 else f"they diverge by {mean} nats")
+
+
+class LoadOptions(ctypes.Structure):
+    """cortiq_load_options of api/cortiq.h."""
+    _fields_ = [("size", ctypes.c_size_t), ("verify_weights", ctypes.c_int32), ("large_pages", ctypes.c_int32), ("numa", ctypes.c_int32), ("memory", ctypes.c_uint64),
+                ("require_key", ctypes.c_char_p), ("device", ctypes.c_char_p), ("device_memory", ctypes.c_uint64), ("cpu_fallback", ctypes.c_int32)]
+
+
+def check_library(tally, args, artifact, spec):
+    """A program that embeds the library has the device too."""
+    path = os.path.join(args.bin, "..", "lib", "libcortiq.so")
+    if not os.path.exists(path):
+        tally.skip("libcortiq.so is not built")
+        return
+    library = ctypes.CDLL(path)
+    library.cortiq_last_error.restype = ctypes.c_char_p
+    model, session, found = ctypes.c_void_p(), ctypes.c_void_p(), []
+    options = LoadOptions(size=ctypes.sizeof(LoadOptions), device=b"0")
+    ids = (ctypes.c_uint32 * len(spec["prompt_ids"]))(*spec["prompt_ids"])
+
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t)
+    def take(_user, token, _text, _length):
+        found.append(token)
+        return len(found) == 4  # anything but 0 ends it
+
+    failed = (library.cortiq_model_load(artifact.encode(), ctypes.byref(options), ctypes.byref(model)) or
+              library.cortiq_session_create(model, None, ctypes.byref(session)) or
+              library.cortiq_session_generate(session, ids, ctypes.c_size_t(len(ids)), None, take, None, None))
+    tally.check("the library on the device", failed and library.cortiq_last_error().decode())
+    tally.check("the library on the device: tokens come", len(found) != 4 and f"{found}")
+    saved = library.cortiq_session_save(session, os.devnull.encode())
+    says = library.cortiq_last_error().decode()
+    tally.check("the library on the device: a session is not saved", (not saved or "a session on a GPU" not in says) and says)
+    library.cortiq_session_free(session)
+    library.cortiq_model_free(model)
 
 
 def check_without(tally, args, artifact, spec):

@@ -136,6 +136,28 @@ TEST_F(ApiTest, ASignersKeyCanBeRequired) {
   EXPECT_THAT(cortiq_last_error(), HasSubstr("64 hexadecimal digits"));
 }
 
+TEST_F(ApiTest, ADeviceIsANumberOrAutoAndAnArtifactOfTheCpuHasNone) {
+  const std::string path = folder_.file("m.cqa");
+  cortiq_load_options options = CORTIQ_LOAD_OPTIONS;
+  cortiq_model* model = nullptr;
+  for (const char* word : {"", "x", "0,", "none", "list"}) {
+    options.device = word;
+    EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_INVALID) << word;
+    EXPECT_THAT(cortiq_last_error(), HasSubstr("numbers of GPUs")) << word;
+  }
+  options.device = "0";
+  EXPECT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_UNSUPPORTED);
+  EXPECT_THAT(cortiq_last_error(), HasSubstr("--target vulkan"));
+  EXPECT_EQ(model, nullptr);
+  options.cpu_fallback = 1;
+  ASSERT_EQ(cortiq_model_load(path.c_str(), &options, &model), CORTIQ_OK);
+  cortiq_model_info info = CORTIQ_MODEL_INFO;
+  ASSERT_EQ(cortiq_model_describe(model, &info), CORTIQ_OK);
+  EXPECT_STREQ(info.device, "");
+  EXPECT_THAT(info.device_note, HasSubstr("the CPU runs the model"));
+  cortiq_model_free(model);
+}
+
 TEST_F(ApiTest, FailuresAreACodeAndASentenceOfTheThread) {
   cortiq_model* none = model_;
   EXPECT_EQ(cortiq_model_load(folder_.file("absent.cqa").c_str(), nullptr, &none), CORTIQ_IO);
