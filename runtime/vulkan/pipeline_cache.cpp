@@ -2,16 +2,12 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <span>
-#include <unistd.h>
+#include <vector>
+
+#include "runtime/vulkan/kept_pipelines.h"
 
 namespace cortiq::runtime::vulkan {
 namespace {
-
-constexpr uint64_t kMostBytes = 256 << 20;
 
 std::string folder() {
   if (const char* set = std::getenv("XDG_CACHE_HOME"); set && *set == '/')
@@ -35,40 +31,12 @@ std::string file_name(const VkPhysicalDeviceProperties& p) {
   return name + ".bin";
 }
 
-/// In front of a driver's bytes: drivers look at their own header only, and trust the rest.
-struct Head {
-  char magic[8] = {'c', 'o', 'r', 't', 'i', 'q', 'v', '1'};
-  uint64_t bytes = 0, hash = 0;
-};
-
-/// FNV-1a: it finds damage, not intent.
-uint64_t hash_of(std::span<const char> bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes)
-    hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return hash;
-}
-
-/// What a whole file holds; nothing of any other.
-std::vector<char> read_all(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  Head head;
-  const Head expected;
-  if (!in.read(reinterpret_cast<char*>(&head), sizeof(head)) ||
-      std::memcmp(head.magic, expected.magic, sizeof(head.magic)) != 0 || head.bytes > kMostBytes)
-    return {};
-  std::vector<char> bytes(head.bytes);
-  if (!in.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || hash_of(bytes) != head.hash)
-    return {};
-  return bytes;
-}
-
 } // namespace
 
 PipelineCache::PipelineCache(std::shared_ptr<Device> device) : device_(std::move(device)) {
   if (const std::string where = folder(); !where.empty())
     path_ = where + "/" + file_name(device_->properties());
-  const std::vector<char> bytes = path_.empty() ? std::vector<char>() : read_all(path_);
+  const std::vector<uint8_t> bytes = path_.empty() ? std::vector<uint8_t>() : read_kept_pipelines(path_);
   // The driver holds the header against itself and starts empty when it does not fit.
   VkPipelineCacheCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
                                  .initialDataSize = bytes.size(),
@@ -93,26 +61,14 @@ void PipelineCache::keep() const {
   size_t size = 0;
   if (!cache_ || path_.empty() ||
       device_->call().vkGetPipelineCacheData(device_->handle(), cache_, &size, nullptr) != VK_SUCCESS ||
-      size <= kHeaderBytes || size == known_bytes_ || size > kMostBytes)
+      size <= kHeaderBytes || size == known_bytes_ || size > kMostKeptBytes)
     return;
-  std::vector<char> bytes(size);
+  std::vector<uint8_t> bytes(size);
   if (device_->call().vkGetPipelineCacheData(device_->handle(), cache_, &size, bytes.data()) != VK_SUCCESS)
     return;
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
-  const std::string temporary = path_ + "." + std::to_string(getpid());
-  std::ofstream out(temporary, std::ios::binary);
   bytes.resize(size);
-  Head head;
-  head.bytes = size;
-  head.hash = hash_of(bytes);
-  out.write(reinterpret_cast<const char*>(&head), sizeof(head));
-  out.write(bytes.data(), static_cast<std::streamsize>(size));
-  out.close();
-  if (out)
-    std::filesystem::rename(temporary, path_, error);
-  if (!out || error)
-    std::filesystem::remove(temporary, error);
+  // A run goes without it as well: nothing is said where it cannot be kept.
+  (void)write_kept_pipelines(path_, bytes);
 }
 
 } // namespace cortiq::runtime::vulkan
