@@ -206,8 +206,8 @@ Value Emit::blend_bits(Value mask, Value ones, Value zeros) {
 Value Emit::bit_fields(Value first, Value value) {
   return b_.create<vec::BitFieldsOp>(loc_, first, value);
 }
-Value Emit::dot2(Value u, Value s, unsigned umax) {
-  return b_.create<vec::Dot2Op>(loc_, u, s, int64_t(umax));
+Value Emit::dot2(Value u, Value s, unsigned umax, unsigned xmax) {
+  return b_.create<vec::Dot2Op>(loc_, u, s, int64_t(umax), int64_t(xmax));
 }
 Value Emit::pair_add(Value pairs) {
   return b_.create<vec::PairAddOp>(loc_, pairs);

@@ -120,7 +120,7 @@ public:
   Value select_negative(Value signs, Value negative, Value other);
   Value blend_bits(Value mask, Value ones, Value zeros);
   Value bit_fields(Value first, Value value);
-  Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax);
+  Value dot2(Value unsigned_bytes, Value signed_bytes, unsigned umax, unsigned xmax = 127);
   Value pair_add(Value pairs);
   Value mul_pairs(Value a, Value b); ///< i16 products, summed in pairs to i32
   Value dot4(Value acc, Value unsigned_bytes, Value signed_bytes, unsigned umax);

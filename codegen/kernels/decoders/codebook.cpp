@@ -65,6 +65,17 @@ Value Codebook::turned_part(Value first, Value second, unsigned part, unsigned w
                     e_.i8());
 }
 
+Value Codebook::gathered_part(const std::vector<uint8_t>& first, const std::vector<uint8_t>& second, unsigned width,
+                              Value entry, Value next_entry) {
+  std::vector<uint32_t> words = {0}; // what a load that begins before the first entry finds
+  for (size_t i = 0; i < first.size(); ++i)
+    words.push_back(uint32_t(first[i]) | uint32_t(second[i]) << width);
+  Value table = e_.table(words);
+  const int64_t between = (24 - width) / 8; // the next entry's halves fill the gaps
+  return e_.bitcast(e_.bit_or(e_.gather_i32({table, 4}, entry, 4), e_.gather_i32({table, 4 - between}, next_entry, 4)),
+                    e_.i8());
+}
+
 Value Codebook::fields(Value word, unsigned start, unsigned stride, unsigned to) {
   return fields_at(word, {start, start + stride, start + 2 * stride, start + 3 * stride}, to);
 }

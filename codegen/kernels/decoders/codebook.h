@@ -25,6 +25,7 @@
 #include <array>
 
 #include "codegen/kernels/decoder.h"
+#include "codegen/kernels/decoders/kept.h"
 
 namespace cortiq::codegen {
 
@@ -33,27 +34,6 @@ public:
   using Decoder::Decoder;
 
 protected:
-  /// A value that the steps of one dword, byte or group share: made for the first of them, kept for those that follow.
-  template <class What = Value>
-  class Kept {
-  public:
-    template <class Make>
-    const What& get(const Record& record, unsigned number, Make make) {
-      if (!value_ || base_ != record.at.base || disp_ != record.at.disp || number_ != number) {
-        value_ = make();
-        base_ = record.at.base;
-        disp_ = record.at.disp;
-        number_ = number;
-      }
-      return value_;
-    }
-
-  private:
-    What value_;
-    Value base_;
-    int64_t disp_ = 0;
-    unsigned number_ = 0;
-  };
   /// Grid indices of four entries as lookup_bytes() wants them: their low bytes, and what is above at bit 7 of bytes.
   struct Indices {
     Value low;
@@ -61,7 +41,6 @@ protected:
     explicit operator bool() const { return bool(low); }
   };
   using KeptIndices = std::array<Kept<Indices>, 4>;
-  using KeptRows = std::array<Kept<>, 4>; // one a row vector
 
   /// The record's d; kept over its spans where registers allow for it.
   Value record_d(const Record& r, unsigned v) {
@@ -110,6 +89,9 @@ protected:
   static std::vector<uint8_t> order_of_halves(unsigned width);
   /// The entries of steps 4 * part.. of a group, from its first and its second halves.
   Value turned_part(Value first, Value second, unsigned part, unsigned width);
+  /// The same by gathers of two entries, in whose words the halves, numbers of eight bits, stand `width` bits apart.
+  Value gathered_part(const std::vector<uint8_t>& first, const std::vector<uint8_t>& second, unsigned width,
+                      Value entry, Value next_entry);
   /// An entry of four codes as the turned steps want it.
   static uint8_t turned_entry(const std::array<uint8_t, 4>& code) {
     return uint8_t(code[2] | code[3] << 2 | code[0] << 4 | code[1] << 6);

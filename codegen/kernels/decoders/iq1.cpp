@@ -37,25 +37,22 @@ protected:
       code[j] = uint8_t(int8_t(entry >> (32 * half + 8 * j)) + 1);
     return turned_entry(code);
   }
-  /// Halves of entries that turned steps 4 * part.. take, by gathers of two entries, a byte apart.
-  Value gathered_part(const Record& r, unsigned v, unsigned group, unsigned part) {
-    std::vector<uint32_t> halves = {0}; // what a load a byte before the first entry finds
+  std::vector<uint8_t> halves(unsigned half) const {
+    std::vector<uint8_t> table;
     for (const uint64_t entry : formats::iq1_grid())
-      halves.push_back(uint32_t(turned_half(entry, 0)) | uint32_t(turned_half(entry, 1)) << 16);
-    Value table = e_.table(halves);
+      table.push_back(turned_half(entry, half));
+    return table;
+  }
+  /// Halves of entries that turned steps 4 * part.. take.
+  Value gathered(const Record& r, unsigned v, unsigned group, unsigned part) {
     const unsigned eight = 4 * group + 2 * part;
-    return e_.bitcast(e_.bit_or(e_.gather_i32({table, 4}, index_of(r, v, eight), 4),
-                                e_.gather_i32({table, 3}, index_of(r, v, eight + 1), 4)),
-                      e_.i8());
+    return gathered_part(halves(0), halves(1), 16, index_of(r, v, eight), index_of(r, v, eight + 1));
   }
   Value looked_up_part(const Record& r, unsigned v, unsigned group, unsigned part) {
     const auto half = [&](unsigned h) {
       return halves_[h][v].get(r, group, [&] {
-        std::vector<uint8_t> table;
-        for (const uint64_t entry : formats::iq1_grid())
-          table.push_back(turned_half(entry, h));
         const Indices& index = indices_[v].get(r, group, [&] { return indices(r, v, group); });
-        return lookup_bytes(table, index.low, index.high);
+        return lookup_bytes(halves(h), index.low, index.high);
       });
     };
     return turned_width() ? turned_part(half(0), half(1), part, turned_width()) : half(part);
@@ -65,7 +62,7 @@ protected:
     const unsigned group = step / 8, part = step % 8 / 4, i = step % 4;
     Value two = two_[i / 2][v].get(r, step / 4, [&] {
       Value entries = entries_[v].get(r, step / 4, [&] {
-        return e_.quick_gathers() ? gathered_part(r, v, group, part) : looked_up_part(r, v, group, part);
+        return e_.quick_gathers() ? gathered(r, v, group, part) : looked_up_part(r, v, group, part);
       });
       Value shift = part_shift_[v].get(r, step / 4, [&] { return turned_shift(r, v, group, part); });
       if (i < 2)

@@ -26,6 +26,13 @@ Value negated(Emit& e, Value v) {
   return e.bitcast(e.bit_xor(e.bitcast(v, e.i32()), e.splat_i32(INT32_MIN)), e.f32());
 }
 
+/// d times byte number `byte` of each lane, which is signed.
+Value scaled_byte(Emit& e, Value word, unsigned byte, Value d) {
+  if (byte != 3)
+    word = e.shl(word, 24 - 8 * byte);
+  return e.mul(e.to_f32(e.shr_s(word, 24)), d);
+}
+
 class Q4KDecoder : public Decoder {
 public:
   using Decoder::Decoder;
@@ -144,11 +151,7 @@ public:
       shared_.put(e_, v, 0, load_f16(r.at, format_.field("d"), 0, v));
   }
   Value scale(const Record& r, unsigned v, unsigned s) override {
-    Value word = load_words(r.at, format_.field("scales"), s / 4, v);
-    const unsigned byte = s % 4;
-    if (byte != 3)
-      word = e_.shl(word, 24 - 8 * byte);
-    return e_.mul(e_.to_f32(e_.shr_s(word, 24)), shared_.f32(e_, v, 0));
+    return scaled_byte(e_, load_words(r.at, format_.field("scales"), s / 4, v), s % 4, shared_.f32(e_, v, 0));
   }
 
 private:
@@ -170,19 +173,29 @@ public:
   Value levels(const Record& r, unsigned v, unsigned step) override {
     return codes(r, format_.field("qs"), v, step, 2);
   }
+  void begin_group(Address, Address scratch, unsigned) override { shared_.set(scratch); }
+  void begin_record(const Record& r, unsigned vectors) override {
+    for (unsigned v = 0; v < vectors; ++v) {
+      shared_.put(e_, v, kD, load_f16(r.at, format_.field("d"), 0, v));
+      shared_.put(e_, v, kDmin, negated(e_, load_f16(r.at, format_.field("dmin"), 0, v)));
+    }
+  }
   Value scale(const Record& r, unsigned v, unsigned s) override {
-    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(nibble(r, v, s, 0)));
+    return e_.mul(e_.to_f32(nibble(r, v, s, 0)), shared_.f32(e_, v, kD));
   }
   Value minimum(const Record& r, unsigned v, unsigned s) override {
-    Value m = e_.mul(load_f16(r.at, format_.field("dmin"), 0, v), e_.to_f32(nibble(r, v, s, 4)));
-    return negated(e_, m);
+    return e_.mul(e_.to_f32(nibble(r, v, s, 4)), shared_.f32(e_, v, kDmin));
   }
 
 private:
+  enum Shared : unsigned { kD, kDmin };
+
   Value nibble(const Record& r, unsigned v, unsigned s, unsigned from) {
     Value word = load_words(r.at, format_.field("scales"), s / 4, v);
     return bits_of(e_, word, 8 * (s % 4) + from, 15);
   }
+
+  RecordScratch shared_;
 };
 
 class Q3KDecoder final : public BitFields {
@@ -200,14 +213,32 @@ public:
   Value levels(const Record& r, unsigned v, unsigned step) override {
     return e_.bit_or(codes(r, format_.field("qs"), v, step, 2), codes(r, format_.field("qh"), v, step, 1, 2));
   }
-  Value scale(const Record& r, unsigned v, unsigned s) override {
+  void begin_group(Address, Address scratch, unsigned) override { shared_.set(scratch); }
+  /// Scale s is byte s % 4 of word s / 4: four bits of it in words 0 and 1, two in word 2.
+  void begin_record(const Record& r, unsigned vectors) override {
     const formats::LayoutField& scales = format_.field("scales");
-    const unsigned t = s / 4, byte = 8 * (s % 4);
-    Value low = bits_of(e_, load_words(r.at, scales, t % 2, v), byte + 4 * (t / 2), 15);
-    Value high = e_.shl(bits_of(e_, load_words(r.at, scales, 2, v), byte + 2 * t, 3), 4);
-    Value sc = e_.sub(e_.bit_or(low, high), e_.splat_i32(32));
-    return e_.mul(load_f16(r.at, format_.field("d"), 0, v), e_.to_f32(sc));
+    for (unsigned v = 0; v < vectors; ++v) {
+      Value top = load_words(r.at, scales, 2, v);
+      for (unsigned t = 0; t < 4; ++t) {
+        Value low = bits_of(e_, load_words(r.at, scales, t % 2, v), 4 * (t / 2), 0x0f0f0f0f);
+        Value high = e_.bit_and(t < 2    ? e_.shl(top, 4 - 2 * t)
+                                : t == 2 ? top
+                                         : e_.shr_u(top, 2),
+                                e_.splat_i32(0x30303030));
+        Value bytes = e_.bitcast(e_.bit_or(low, high), e_.i8());
+        shared_.put(e_, v, t, e_.bitcast(e_.sub(bytes, e_.splat_i8(32)), e_.i32()));
+      }
+      shared_.put(e_, v, kD, load_f16(r.at, format_.field("d"), 0, v));
+    }
   }
+  Value scale(const Record&, unsigned v, unsigned s) override {
+    return scaled_byte(e_, shared_.i32(e_, v, s / 4), s % 4, shared_.f32(e_, v, kD));
+  }
+
+private:
+  static constexpr unsigned kD = 4; ///< behind the four words of scales
+
+  RecordScratch shared_;
 };
 
 } // namespace

@@ -487,15 +487,17 @@ def Vec_Dot2Op : Vec_Op<"dot2", [Pure, AllTypesMatch<["lhs", "rhs"]>]> {
   let summary = "unsigned by signed byte products, summed in pairs to i16";
   let description = [{
     Lane j is `lhs[2j] * rhs[2j] + lhs[2j+1] * rhs[2j+1]` with `lhs` unsigned and `rhs` signed within +-127. `umax` bounds
-    `lhs`, and is small enough that no sum leaves i16: instruction sets that saturate agree with those that don't.
+    `lhs`, `xmax` the magnitudes of `rhs`, and no sum leaves i16 by them: instruction sets that saturate agree with those
+    that don't.
 
     ```mlir
     %p = vec.dot2 %w, %x {umax = 15 : i64} : vector<32xi8> -> vector<16xi16>
     ```
   }];
-  let arguments = (ins Vec_I8Vector:$lhs, Vec_I8Vector:$rhs, I64Attr:$umax);
+  let arguments = (ins Vec_I8Vector:$lhs, Vec_I8Vector:$rhs, I64Attr:$umax, DefaultValuedAttr<I64Attr, "127">:$xmax);
   let results = (outs Vec_I16Vector:$result);
-  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, "int64_t":$umax)>];
+  let builders = [OpBuilder<(ins "::mlir::Value":$lhs, "::mlir::Value":$rhs, "int64_t":$umax,
+                                 CArg<"int64_t", "127">:$xmax)>];
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
   let hasVerifier = 1;
 }

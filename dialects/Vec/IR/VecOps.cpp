@@ -342,14 +342,19 @@ LogicalResult Lookup16Op::verify() {
   return success();
 }
 
-void Dot2Op::build(OpBuilder& builder, OperationState& state, Value lhs, Value rhs, int64_t umax) {
-  build(builder, state, withLanes(builder, lhs.getType(), 2, 16), lhs, rhs, builder.getI64IntegerAttr(umax));
+void Dot2Op::build(OpBuilder& builder, OperationState& state, Value lhs, Value rhs, int64_t umax, int64_t xmax) {
+  build(builder, state, withLanes(builder, lhs.getType(), 2, 16), lhs, rhs, builder.getI64IntegerAttr(umax),
+        builder.getI64IntegerAttr(xmax));
 }
 
 LogicalResult Dot2Op::verify() {
-  const int64_t umax = getUmax();
-  if (umax < 1 || umax * 127 * 2 > 32767)
-    return emitOpError("umax is ") << umax << ", but pair sums stay within i16 only for 1 to 129";
+  constexpr int64_t kMost = 32767;
+  const int64_t umax = getUmax(), xmax = getXmax();
+  if (xmax < 1 || xmax > 127)
+    return emitOpError("xmax is ") << xmax << ", but a signed byte's bound is within 1 and 127";
+  if (umax < 1 || umax > 255 || umax * xmax * 2 > kMost)
+    return emitOpError("umax is ") << umax << ", but pair sums stay within i16 only for 1 to "
+                                   << std::min<int64_t>(255, kMost / (2 * xmax));
   return verifyLaneRatio(*this, getLhs().getType(), getType(), 2);
 }
 
