@@ -8,16 +8,20 @@
 // the width alone: a table beside the code has them for each width.
 //
 // Row by row, a weight a lane:
-//   dwords = the two bytes of each code, the first uppermost     a byte lookup
-//   level  = f32(dwords >> shift & mask) - 2^(width - 1) + 1     the code is put below the exponent of 2^23
-//   group  = sum of the two units: level * x                     per lane
-//   acc    = fma(group, scale, acc)
-// and the lanes are added where the row ends. All vectors together are sixteen lanes on every target, so that sums have
-// the same order and bits everywhere. A unit is read as 16 bytes, which may end inside the tail padding that the layout
-// states.
-// Registers: places, shift, mask, zero of the row; acc[t], carried over K.
+//   words = the two bytes of each code, the first above the other      a byte lookup
+//   level = f32(words & mask) - (2^(width - 1) - 1) * 2^shift          the bits are put below the exponent of 2^23
+//   group = sum of the two units: level * x                            per lane
+//   acc   = fma(group, scale, acc)
+// Codes stay where they are in their two bytes: how far above bit 0 is the same for all that a lane gets of a row, and
+// a power of two rounds nothing. Where the row ends lanes are multiplied by 2^-shift and added. All vectors together
+// are sixteen lanes on every target, so that sums have the same order and bits everywhere. A unit is read as 16 bytes,
+// which may end inside the tail padding that the layout states. Registers: places, mask, zero of the row; acc[t],
+// carried over K.
 
 #include "codegen/kernels/vbit_core.h"
+
+#include <bit>
+#include <cmath>
 
 #include "formats/artifact/kernel_abi.h"
 
@@ -80,21 +84,22 @@ Value VBitCore::widths_before(Value args, Value widths, Value count) {
   return e_.reduce_add(sums[0]);
 }
 
-/// By width: places of the codes' bytes in a unit, how far codes stand above bit 0, the mask, what a code of the level
-/// 0 is as f32; sixteen lanes each.
+/// By width: places of the codes' bytes in a unit, the masks of codes in them, what a code of the level 0 is as f32,
+/// and 2^-shift; sixteen lanes each.
 Value VBitCore::width_table() {
   std::vector<uint32_t> table;
   for (unsigned width = 0; width <= kMostBits; ++width) {
-    std::vector<uint32_t> places, shift;
+    std::vector<uint32_t> places, masks, zeros, factors;
+    const uint32_t zero = width ? (1u << (width - 1)) - 1 : 0;
     for (unsigned i = 0; i < kUnit; ++i) {
-      const unsigned bit = i * width, byte = bit / 8;
-      places.push_back(byte << 24 | (byte + 1) << 16);
-      shift.push_back(32 - bit % 8 - width);
+      const unsigned bit = i * width, byte = bit / 8, shift = 16 - bit % 8 - width;
+      places.push_back(byte << 8 | (byte + 1));
+      masks.push_back(((1u << width) - 1) << shift);
+      zeros.push_back(kInteger + (zero << shift));
+      factors.push_back(std::bit_cast<uint32_t>(std::ldexp(1.0f, -int(shift))));
     }
-    table.insert(table.end(), places.begin(), places.end());
-    table.insert(table.end(), shift.begin(), shift.end());
-    table.insert(table.end(), kUnit, (1u << width) - 1);
-    table.insert(table.end(), kUnit, kInteger + (width ? (1u << (width - 1)) - 1 : 0));
+    for (const std::vector<uint32_t>* lanes : {&places, &masks, &zeros, &factors})
+      table.insert(table.end(), lanes->begin(), lanes->end());
   }
   return e_.table(table);
 }
@@ -104,11 +109,12 @@ VBitCore::Row VBitCore::row_of(Value number) {
   row.width = e_.read_index({e_.offset(scratch_.base, number, 4), scratch_.disp});
   const Address at{e_.offset(width_table(), row.width, kWidthRow), 0};
   for (unsigned p = 0; p < parts(); ++p) {
-    row.places.push_back(e_.load(e_.i32(), at + p * e_.vector_bytes()));
-    row.shift.push_back(e_.load(e_.i32(), at + kLanesBytes + p * e_.vector_bytes()));
+    const Address part = at + p * e_.vector_bytes();
+    row.places.push_back(e_.load(e_.i32(), part));
+    row.masks.push_back(e_.load(e_.i32(), part + kLanesBytes));
+    row.zeros.push_back(e_.load(e_.f32(), part + 2 * kLanesBytes));
   }
-  row.mask = e_.load(e_.i32(), at + 2 * kLanesBytes);
-  row.zero = e_.load(e_.f32(), at + 3 * kLanesBytes);
+  row.factors = at + 3 * kLanesBytes;
   return row;
 }
 
@@ -118,11 +124,11 @@ std::vector<Value> VBitCore::levels(const Row& row, Value stream) {
   std::vector<Value> levels;
   for (unsigned p = 0; p < parts(); ++p) {
     Value places = e_.bitcast(row.places[p], e_.i8());
-    Value dwords = e_.lookup16(e_.load_repeated({stream, 0}), places);
-    Value codes = e_.shr_v(e_.bitcast(dwords, e_.i32()), row.shift[p]);
-    Value number =
-        e_.lanes() == 16 ? e_.blend_bits(row.mask, codes, integer) : e_.bit_or(e_.bit_and(codes, row.mask), integer);
-    levels.push_back(e_.sub(e_.bitcast(number, e_.f32()), row.zero));
+    Value words = e_.lookup16(e_.load_repeated({stream, 0}), places);
+    words = e_.bitcast(words, e_.i32());
+    Value number = e_.lanes() == 16 ? e_.blend_bits(row.masks[p], words, integer)
+                                    : e_.bit_or(e_.bit_and(words, row.masks[p]), integer);
+    levels.push_back(e_.sub(e_.bitcast(number, e_.f32()), row.zeros[p]));
   }
   return levels;
 }
@@ -179,7 +185,9 @@ std::vector<Value> VBitCore::row_sums(const Row& row, const Cursor& at) {
     carried = some(carried, groups % kScales);
   std::vector<Value> sums;
   for (size_t t = 0; t < tokens; ++t) {
-    std::vector<Value> part(carried.begin() + t * parts(), carried.begin() + (t + 1) * parts());
+    std::vector<Value> part;
+    for (unsigned p = 0; p < parts(); ++p)
+      part.push_back(e_.mul(carried[t * parts() + p], e_.load(e_.f32(), row.factors + p * e_.vector_bytes())));
     for (size_t half = parts() / 2; half > 0; half /= 2)
       for (size_t p = 0; p < half; ++p)
         part[p] = e_.add(part[p], part[p + half]);

@@ -26,9 +26,9 @@ private:
   /// What depends on a row's width.
   struct Row {
     Value width;               ///< index
-    std::vector<Value> places; ///< where the bytes of 16 weights' codes are: by bytes to look up, or lanes to gather
-    std::vector<Value> shift;
-    Value mask, zero;
+    std::vector<Value> places; ///< where the bytes of 16 weights' codes are
+    std::vector<Value> masks, zeros;
+    Address factors;
   };
   /// Where a row is read.
   struct Cursor {
