@@ -119,6 +119,24 @@ vec.kernel @saturates(%args: !vec.ptr) {
 
 // -----
 
+vec.kernel @saturates_by_both(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<32xi8>
+  // expected-error @+1 {{umax is 200, but pair sums stay within i16 only for 1 to 163}}
+  %w = vec.dot2 %v, %v {umax = 200 : i64, xmax = 100 : i64} : vector<32xi8> -> vector<16xi16>
+}
+
+// -----
+
+vec.kernel @no_signed_byte(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %v = vec.load %p[0] : vector<32xi8>
+  // expected-error @+1 {{xmax is 128, but a signed byte's bound is within 1 and 127}}
+  %w = vec.dot2 %v, %v {umax = 1 : i64, xmax = 128 : i64} : vector<32xi8> -> vector<16xi16>
+}
+
+// -----
+
 vec.kernel @bound(%args: !vec.ptr) {
   %p = vec.load_ptr %args[0]
   %a = vec.load %p[0] : vector<8xi32>

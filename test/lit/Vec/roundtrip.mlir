@@ -76,6 +76,8 @@ vec.kernel @lanes(%args: !vec.ptr) {
   %12 = vec.lookup16 %1, %0 : vector<32xi8>
   // CHECK: vec.dot2 %{{.*}}, %{{.*}} {umax = 15 : i64} : vector<32xi8> -> vector<16xi16>
   %13 = vec.dot2 %0, %w {umax = 15 : i64} : vector<32xi8> -> vector<16xi16>
+  // CHECK: vec.dot2 %{{.*}}, %{{.*}} {umax = 255 : i64, xmax = 3 : i64} : vector<32xi8> -> vector<16xi16>
+  %dot2_by_three = vec.dot2 %0, %w {umax = 255 : i64, xmax = 3 : i64} : vector<32xi8> -> vector<16xi16>
   // CHECK: vec.pair_add %{{.*}} : vector<16xi16> -> vector<8xi32>
   %14 = vec.pair_add %13 : vector<16xi16> -> vector<8xi32>
   // CHECK: vec.dot4 %{{.*}}, %{{.*}}, %{{.*}} {umax = 255 : i64} : vector<8xi32>, vector<32xi8>
