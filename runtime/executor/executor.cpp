@@ -26,8 +26,11 @@ constexpr uint64_t kSpinsOversubscribed = 16;
 // Of a stage's number of items: they are begun in their order.
 constexpr uint64_t kInOrder = uint64_t{1} << 63;
 // A block is at most this part of a worker's share, so that a late or slow worker leaves most of it to the others, and
-// at most half of what is left, so that the last ones are short.
-constexpr uint64_t kBlocksPerWorker = 4;
+// at most half of what is left, so that the last ones are short. All wait for one whose core is slow or taken away for
+// a block: a 48th of a large matrix is some microseconds. Where items are one share in order, its cursor is
+// everybody's.
+constexpr uint64_t kBlocksPerWorker = 48;
+constexpr uint64_t kBlocksPerWorkerInOrder = 4;
 constexpr uint64_t kCounterBytes = 64;
 
 uint64_t stage_of(uint64_t phase) {
@@ -85,6 +88,7 @@ bool skipped(const Call& call, const OverlayState* overlay) {
 
 Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profile, const Placement& placement)
     : program_(program), placement_(placement), nodes_(numa_plan(placement)), planned_workers_(std::max(1u, threads)),
+      ahead_(planned_workers_ > 1 ? WeightsAhead(program, planned_workers_) : WeightsAhead()),
       cursors_(new Cursor[planned_workers_]), items_(new std::atomic<uint64_t>[program.stages.size()]()),
       phase_(program.stages.size()),
       profiler_(profile ? std::make_unique<Profiler>(program, planned_workers_) : nullptr) {
@@ -271,7 +275,7 @@ void Executor::worker(unsigned index) {
   uint64_t phase = phase_.load(std::memory_order_acquire);
   while (!stop_.load()) {
     if (stage_of(phase) == program_.stages.size()) {
-      phase = wait_for_change(phase, spins_ * kIdleFactor);
+      phase = wait_for_change(phase, spins_ * kIdleFactor, ahead_.of(program_.stages.size(), index));
     } else {
       run_stages(phase, index);
       phase = phase_.load(std::memory_order_acquire);
@@ -288,7 +292,7 @@ void Executor::run_stages(uint64_t phase, unsigned worker) {
       phase = make_phase(step, run_serial_stages(stage_of(phase) + 1, worker));
       publish(phase);
     } else {
-      phase = wait_for_change(phase, spins_);
+      phase = wait_for_change(phase, spins_, ahead_.of(stage_of(phase), worker));
     }
   }
 }
@@ -327,7 +331,7 @@ std::optional<Executor::Block> Executor::take_block(uint64_t phase, unsigned own
     const uint64_t taken = seen >> kTagBits == tag ? seen & kTagMask : 0;
     if (first + taken >= last)
       return std::nullopt;
-    const uint64_t share = last - first, blocks = kBlocksPerWorker * (in_order ? threads() : 1);
+    const uint64_t share = last - first, blocks = in_order ? kBlocksPerWorkerInOrder * threads() : kBlocksPerWorker;
     const uint64_t count = std::max<uint64_t>(1, std::min(share / blocks, (share - taken) / 2));
     if (cursor.compare_exchange_weak(seen, tag << kTagBits | (taken + count), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
@@ -351,11 +355,13 @@ void Executor::publish(uint64_t phase) {
     futex_wake_all(phase_);
 }
 
-uint64_t Executor::wait_for_change(uint64_t phase, uint64_t spins) {
+uint64_t Executor::wait_for_change(uint64_t phase, uint64_t spins, std::span<const uint8_t> ahead) {
+  AskAhead ask(ahead);
   for (uint64_t i = 0; i < spins; ++i) {
     if (const uint64_t now = phase_.load(std::memory_order_acquire); now != phase)
       return now;
-    spin_pause();
+    if (!ask.more())
+      spin_pause();
   }
   parked_.fetch_add(1, std::memory_order_seq_cst);
   uint64_t now;

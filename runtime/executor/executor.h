@@ -7,7 +7,7 @@
 // worker whose core was taken away holds nobody up unless it holds a block. The barrier counts finished items, not
 // workers. Who finishes the last item runs the stages that follow while they have a single item (small operations
 // between matrix work cost no barrier of their own), then opens the next stage. Waiting is spinning at first and
-// parking in the kernel when it is long.
+// parking in the kernel when it is long; who spins asks memory for the weights that its next share begins with.
 
 #include <atomic>
 #include <cstdint>
@@ -18,6 +18,7 @@
 
 #include "runtime/executor/profiler.h"
 #include "runtime/executor/program.h"
+#include "runtime/executor/weights_ahead.h"
 #include "runtime/session/reserved_memory.h"
 
 namespace cortiq::runtime {
@@ -81,7 +82,8 @@ private:
   void count_items(StagePlan& stage);
   void run();
   void worker(unsigned index);
-  uint64_t wait_for_change(uint64_t phase, uint64_t spins);
+  /// Waits until the phase is another, and returns it. Meanwhile asks memory for `ahead`.
+  uint64_t wait_for_change(uint64_t phase, uint64_t spins, std::span<const uint8_t> ahead);
   void publish(uint64_t phase);
   uint64_t run_serial_stages(uint64_t stage, unsigned worker);
   void run_stages(uint64_t phase, unsigned worker);
@@ -103,6 +105,7 @@ private:
   uint64_t sharing_ = 0;             ///< segments that get some of it
   std::vector<std::thread> others_;
 
+  const WeightsAhead ahead_;
   std::vector<CallPlan> calls_;
   std::vector<StagePlan> stages_;
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one

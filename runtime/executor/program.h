@@ -175,6 +175,11 @@ public:
   virtual void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
                    uint8_t* scratch) const = 0;
   virtual uint64_t scratch_bytes() const { return 0; }
+  /// The weights that items [begin, end) read, in their order; empty where they are not known before the step.
+  virtual std::span<const uint8_t> weights_of(const StepShape&, uint64_t begin, uint64_t end) const {
+    (void)begin, (void)end;
+    return {};
+  }
   /// Whether items() depends on StepShape::position.
   virtual bool by_position() const { return false; }
   /// Whether it reads or writes what belongs to a sequence: position, caches, states. In a batch of several sequences

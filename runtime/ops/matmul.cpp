@@ -49,6 +49,13 @@ public:
     }
   }
 
+  std::span<const uint8_t> weights_of(const StepShape& shape, uint64_t begin, uint64_t end) const override {
+    const uint64_t item_bytes = groups_an_item(shape) * kRowGroup * weight.row_bytes;
+    const std::span<const uint8_t> rows = weight.bytes.subspan(std::min(weight.tensor_bytes, weight.bytes.size()));
+    const uint64_t first = std::min<uint64_t>(begin * item_bytes, rows.size());
+    return rows.subspan(first, std::min<uint64_t>(end * item_bytes, rows.size()) - first);
+  }
+
   uint64_t scratch_bytes() const override {
     return std::max(tiles_scratch_bytes(full_tiles, weight.cols), tiles_scratch_bytes(tail_tiles, weight.cols));
   }
