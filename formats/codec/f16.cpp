@@ -1,5 +1,6 @@
 // f16: plain little-endian numbers.
 
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
@@ -7,10 +8,8 @@
 namespace cortiq::formats {
 namespace {
 
-void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  const uint8_t* values = payload + 2 * row * cols;
-  for (uint64_t i = 0; i < cols; ++i)
-    out[i] = half_to_float(load_u16(values + 2 * i));
+void decode_number(const uint8_t* number, float* out) {
+  *out = half_to_float(load_u16(number));
 }
 
 } // namespace
@@ -28,7 +27,7 @@ constinit const Codec kF16Codec = {
     .needs_matrix = false,
     .form = DotForm::kFloat,
     .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_row,
+    .decode_row = decode_blocks<1, 2, decode_number>,
 };
 
 } // namespace cortiq::formats

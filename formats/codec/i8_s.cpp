@@ -4,15 +4,14 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/tensor_scale.h"
 
 namespace cortiq::formats {
 namespace {
 
-constexpr uint64_t kTrailer = 32; // f32 scale of the tensor, 28 bytes of padding
-
 StatusOr<uint64_t> payload_bytes(const Codec& codec, uint64_t rows, uint64_t cols) {
   CORTIQ_RETURN_IF_ERROR(check_block_shape(codec, rows, cols));
-  return size_or_overflow(codec, rows, cols, checked_add(checked_mul(rows, cols), kTrailer));
+  return size_or_overflow(codec, rows, cols, checked_add(checked_mul(rows, cols), kTensorScaleBytes));
 }
 
 void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {

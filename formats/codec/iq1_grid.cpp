@@ -163,8 +163,7 @@ constexpr uint16_t kLevels[2048] = {
 } // namespace
 
 std::span<const uint64_t> iq1_grid() {
-  static constexpr auto kGrid = expand_grid<uint64_t, 2>(kLevels, kValues);
-  return kGrid;
+  return expanded_grid<uint64_t, 2, kLevels, kValues>();
 }
 
 } // namespace cortiq::formats

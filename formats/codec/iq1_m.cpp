@@ -2,45 +2,28 @@
 // of the shift, then four words of four 3-bit scales (one for 16 weights) whose top four bits make up the f16 d. w = d
 // * (2 * scale + 1) * (level +- 1/8).
 
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
-#include "formats/codec/payload_size.h"
 
 namespace cortiq::formats {
 namespace {
 
-void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  const uint64_t blocks = cols / 256;
-  const uint8_t* block = payload + row * blocks * 56;
-  for (uint64_t b = 0; b < blocks; ++b, block += 56, out += 256) {
-    const float d = half_to_float(iq1_m_d(block + 48));
-    for (int v = 0; v < 32; ++v) {
-      const int high = block[32 + v / 2] >> (v % 2 * 4) & 15;
-      const int index = block[v] | (high & 7) << 8;
-      const int sub = load_u16(block + 48 + v / 8 * 2) >> (v % 8 / 2 * 3) & 7;
-      decode_levels8(iq1_grid()[index], high >> 3 != 0, d * static_cast<float>(2 * sub + 1), out + 8 * v);
-    }
+void decode_block(const uint8_t* block, float* out) {
+  const float d = half_to_float(iq1_m_d(block + 48));
+  for (int v = 0; v < 32; ++v) {
+    const int high = block[32 + v / 2] >> (v % 2 * 4) & 15;
+    const int index = block[v] | (high & 7) << 8;
+    const int sub = load_u16(block + 48 + v / 8 * 2) >> (v % 8 / 2 * 3) & 7;
+    decode_levels8(iq1_grid()[index], high >> 3 != 0, d * static_cast<float>(2 * sub + 1), out + 8 * v);
   }
 }
 
 } // namespace
 
-constinit const Codec kIQ1MCodec = {
-    .id = CodecId::kIQ1_M,
-    .name = "iq1_m",
-    .cmf_name = "",
-    .gguf_name = "IQ1_M",
-    .cmf_code = -1,
-    .gguf_code = 29,
-    .block = 256,
-    .block_bytes = 56,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kCodebook,
-    .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kIQ1MCodec =
+    gguf_blocks<256, 56, decode_block>(CodecId::kIQ1_M, "iq1_m", "IQ1_M", 29, DotForm::kCodebook);
 
 } // namespace cortiq::formats

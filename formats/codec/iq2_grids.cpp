@@ -152,18 +152,15 @@ constexpr uint16_t kS[1024] = {
 } // namespace
 
 std::span<const uint64_t> iq2_xxs_grid() {
-  static constexpr auto kGrid = expand_grid<uint64_t, 2>(kXXS, kValues);
-  return kGrid;
+  return expanded_grid<uint64_t, 2, kXXS, kValues>();
 }
 
 std::span<const uint64_t> iq2_xs_grid() {
-  static constexpr auto kGrid = expand_grid<uint64_t, 2>(kXS, kValues);
-  return kGrid;
+  return expanded_grid<uint64_t, 2, kXS, kValues>();
 }
 
 std::span<const uint64_t> iq2_s_grid() {
-  static constexpr auto kGrid = expand_grid<uint64_t, 2>(kS, kValues);
-  return kGrid;
+  return expanded_grid<uint64_t, 2, kS, kValues>();
 }
 
 } // namespace cortiq::formats

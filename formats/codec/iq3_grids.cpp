@@ -76,13 +76,11 @@ constexpr uint16_t kS[512] = {
 } // namespace
 
 std::span<const uint32_t> iq3_xxs_grid() {
-  static constexpr auto kGrid = expand_grid<uint32_t, 3>(kXXS, kXXSValues);
-  return kGrid;
+  return expanded_grid<uint32_t, 3, kXXS, kXXSValues>();
 }
 
 std::span<const uint32_t> iq3_s_grid() {
-  static constexpr auto kGrid = expand_grid<uint32_t, 3>(kS, kSValues);
-  return kGrid;
+  return expanded_grid<uint32_t, 3, kS, kSValues>();
 }
 
 } // namespace cortiq::formats

@@ -1,48 +1,31 @@
 // IQ4_XS: f16 d, 8 high pairs (u16) and 8 low nibbles of 6-bit scales, one for 32 weights, then nibbles as in IQ4_NL.
 // w = d * (scale - 32) * level.
 
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq4_levels.h"
-#include "formats/codec/payload_size.h"
 
 namespace cortiq::formats {
 namespace {
 
-void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  const uint64_t blocks = cols / 256;
-  const uint8_t* block = payload + row * blocks * 136;
-  for (uint64_t b = 0; b < blocks; ++b, block += 136, out += 256) {
-    const float d = half_to_float(load_u16(block));
-    const uint32_t high = load_u16(block + 2);
-    for (int g = 0; g < 8; ++g) {
-      const int scale = (block[4 + g / 2] >> (g % 2 * 4) & 15) | static_cast<int>(high >> (2 * g) & 3) << 4;
-      const float sub = d * static_cast<float>(scale - 32);
-      const uint8_t* codes = block + 8 + 16 * g;
-      for (int r = 0; r < 16; ++r) {
-        out[32 * g + r] = sub * static_cast<float>(kIQ4Levels[codes[r] & 15]);
-        out[32 * g + 16 + r] = sub * static_cast<float>(kIQ4Levels[codes[r] >> 4]);
-      }
+void decode_block(const uint8_t* block, float* out) {
+  const float d = half_to_float(load_u16(block));
+  const uint32_t high = load_u16(block + 2);
+  for (int g = 0; g < 8; ++g) {
+    const int scale = (block[4 + g / 2] >> (g % 2 * 4) & 15) | static_cast<int>(high >> (2 * g) & 3) << 4;
+    const float sub = d * static_cast<float>(scale - 32);
+    const uint8_t* codes = block + 8 + 16 * g;
+    for (int r = 0; r < 16; ++r) {
+      out[32 * g + r] = sub * static_cast<float>(kIQ4Levels[codes[r] & 15]);
+      out[32 * g + 16 + r] = sub * static_cast<float>(kIQ4Levels[codes[r] >> 4]);
     }
   }
 }
 
 } // namespace
 
-constinit const Codec kIQ4XSCodec = {
-    .id = CodecId::kIQ4_XS,
-    .name = "iq4_xs",
-    .cmf_name = "",
-    .gguf_name = "IQ4_XS",
-    .cmf_code = -1,
-    .gguf_code = 23,
-    .block = 256,
-    .block_bytes = 136,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kTable16,
-    .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kIQ4XSCodec =
+    gguf_blocks<256, 136, decode_block>(CodecId::kIQ4_XS, "iq4_xs", "IQ4_XS", 23, DotForm::kTable16);
 
 } // namespace cortiq::formats

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace cortiq::formats {
 
@@ -20,6 +21,13 @@ constexpr std::array<Entry, kEntries> expand_grid(const uint16_t (&places)[kEntr
       grid[e] |= static_cast<Entry>(static_cast<uint8_t>(value)) << (8 * j);
     }
   return grid;
+}
+
+/// The same, made once; kPlaces and kValues are arrays as above.
+template <class Entry, int kBits, auto& kPlaces, auto& kValues>
+std::span<const Entry> expanded_grid() {
+  static constexpr auto kGrid = expand_grid<Entry, kBits>(kPlaces, kValues);
+  return kGrid;
 }
 
 } // namespace cortiq::formats

@@ -1,18 +1,11 @@
 // q1: tiles of 32 weights: f16 scale, 32 sign bits, lowest first. A set bit is +scale, a clear one -scale.
 
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
-#include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
 #include "formats/codec/q1_tiles.h"
 
 namespace cortiq::formats {
-namespace {
-
-void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  decode_q1_row(payload, cols, row, out);
-}
-
-} // namespace
 
 constinit const Codec kQ1Codec = {
     .id = CodecId::kQ1,
@@ -27,7 +20,7 @@ constinit const Codec kQ1Codec = {
     .needs_matrix = true,
     .form = DotForm::kAffineInt,
     .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_row,
+    .decode_row = decode_blocks<32, 6, decode_q1_tile>,
 };
 
 } // namespace cortiq::formats

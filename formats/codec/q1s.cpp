@@ -3,6 +3,7 @@
 // ignored where strictness is not asked for.
 
 #include "formats/checked_math.h"
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/overlay.h"
@@ -25,7 +26,7 @@ Status validate(const Codec& codec, std::span<const uint8_t> payload, uint64_t r
 }
 
 void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  decode_q1_row(payload, cols, row, out);
+  decode_blocks<32, 6, decode_q1_tile>(payload, rows, cols, row, out);
   const uint8_t* overlay = payload + rows * (cols / 32) * 6;
   const uint32_t count = load_u32(overlay);
   const uint64_t first = row * cols;

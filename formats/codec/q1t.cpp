@@ -5,6 +5,7 @@
 #include <string>
 
 #include "formats/checked_math.h"
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/overlay.h"
@@ -35,16 +36,16 @@ Status validate(const Codec& codec, std::span<const uint8_t> payload, uint64_t r
   return check_q1t_overlay(payload.subspan(least - *q1t_table_bytes(rows)), rows, cols);
 }
 
+void decode_tile(const uint8_t* tile, float* out) {
+  const float scale = half_to_float(load_u16(tile));
+  const float levels[3] = {0.0f, scale, -scale};
+  for (int k = 0; k < 32; ++k)
+    out[k] = levels[q1t_digit(tile[2 + k / 5], k % 5)];
+}
+
 void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  const uint64_t tiles = cols / 32;
-  const uint8_t* tile = payload + row * tiles * 9;
-  for (uint64_t t = 0; t < tiles; ++t, tile += 9) {
-    const float scale = half_to_float(load_u16(tile));
-    const float levels[3] = {0.0f, scale, -scale};
-    for (int k = 0; k < 32; ++k)
-      out[32 * t + k] = levels[q1t_digit(tile[2 + k / 5], k % 5)];
-  }
-  apply_q1t_overlay(payload + rows * tiles * 9, rows, row, out);
+  decode_blocks<32, 9, decode_tile>(payload, rows, cols, row, out);
+  apply_q1t_overlay(payload + rows * (cols / 32) * 9, rows, row, out);
 }
 
 } // namespace

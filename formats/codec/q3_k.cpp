@@ -1,9 +1,9 @@
 // Q3_K: 32 bytes of third bits (bit s of byte l belongs to weight l of run s of 32), 64 bytes of 2-bit codes in Q2_K's
 // order, 12 bytes of 6-bit scales, f16 d at the end. A clear third bit takes 4 off. w = (d * (scale - 32)) * code.
 
+#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
-#include "formats/codec/payload_size.h"
 
 namespace cortiq::formats {
 namespace {
@@ -13,35 +13,18 @@ int sub_scale(const uint8_t* scales, int s) {
   return (scales[s % 8] >> (s / 8 * 4) & 15) | (scales[8 + s % 4] >> (s / 4 * 2) & 3) << 4;
 }
 
-void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t row, float* out) {
-  const uint64_t blocks = cols / 256;
-  const uint8_t* block = payload + row * blocks * 110;
-  for (uint64_t b = 0; b < blocks; ++b, block += 110, out += 256) {
-    const float d = half_to_float(load_u16(block + 108));
-    for (int i = 0; i < 256; ++i) {
-      const int low = block[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
-      const int code = low - (block[i % 32] >> (i / 32) & 1 ? 0 : 4);
-      out[i] = d * static_cast<float>(sub_scale(block + 96, i / 16) - 32) * static_cast<float>(code);
-    }
+void decode_block(const uint8_t* block, float* out) {
+  const float d = half_to_float(load_u16(block + 108));
+  for (int i = 0; i < 256; ++i) {
+    const int low = block[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+    const int code = low - (block[i % 32] >> (i / 32) & 1 ? 0 : 4);
+    out[i] = d * static_cast<float>(sub_scale(block + 96, i / 16) - 32) * static_cast<float>(code);
   }
 }
 
 } // namespace
 
-constinit const Codec kQ3KCodec = {
-    .id = CodecId::kQ3_K,
-    .name = "q3_k",
-    .cmf_name = "",
-    .gguf_name = "Q3_K",
-    .cmf_code = -1,
-    .gguf_code = 11,
-    .block = 256,
-    .block_bytes = 110,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kQ3KCodec =
+    gguf_blocks<256, 110, decode_block>(CodecId::kQ3_K, "q3_k", "Q3_K", 11, DotForm::kAffineInt);
 
 } // namespace cortiq::formats

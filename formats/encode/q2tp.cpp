@@ -6,11 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/checked_math.h"
 #include "formats/codec/q4tp_ladder.h"
 #include "formats/encode/cmf_half.h"
 #include "formats/encode/encoder_rows.h"
-#include "formats/encode/row_planes.h"
 #include "formats/encode/scale_ladder.h"
 
 namespace cortiq::formats {
@@ -139,7 +137,7 @@ private:
 
 Status encode(const RowSource& source, PayloadSink& sink, const EncodeOptions& options) {
   const uint64_t rows = source.rows(), tiles = source.cols() / 32;
-  const Plane planes[] = {{0, 8 * tiles}, {rows * tiles * 8, 4}, {rows * (tiles * 8 + 4), ceil_div(5 * tiles, 8)}};
+  const auto planes = ladder_planes(rows, tiles, 8);
   return write_planes(sink, rows, planes, options.threads, [&](uint64_t row, std::span<uint8_t* const> out) {
     const std::vector<float> values = source.row(row);
     RowEncoder(values).encode(out[0], out[1], out[2]);

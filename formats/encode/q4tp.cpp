@@ -5,11 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "formats/checked_math.h"
 #include "formats/codec/q4tp_ladder.h"
 #include "formats/encode/cmf_half.h"
 #include "formats/encode/encoder_rows.h"
-#include "formats/encode/row_planes.h"
 #include "formats/encode/scale_ladder.h"
 
 namespace cortiq::formats {
@@ -85,7 +83,7 @@ void encode_row(std::span<const float> values, uint8_t* nibbles, uint8_t* parame
 
 Status encode(const RowSource& source, PayloadSink& sink, const EncodeOptions& options) {
   const uint64_t rows = source.rows(), tiles = source.cols() / 32;
-  const Plane planes[] = {{0, 16 * tiles}, {rows * tiles * 16, 4}, {rows * (tiles * 16 + 4), ceil_div(5 * tiles, 8)}};
+  const auto planes = ladder_planes(rows, tiles, 16);
   return write_planes(sink, rows, planes, options.threads, [&](uint64_t row, std::span<uint8_t* const> out) {
     encode_row(source.row(row), out[0], out[1], out[2]);
   });

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "formats/codec/ladder_planes.h"
 #include "formats/encode/cmf_half.h"
 
 namespace cortiq::formats {
@@ -56,6 +57,11 @@ void put_rung(uint8_t* codes, uint64_t tile, uint32_t rung) {
   codes[bit / 8] |= static_cast<uint8_t>(shifted);
   if (shifted > 0xff)
     codes[bit / 8 + 1] |= static_cast<uint8_t>(shifted >> 8);
+}
+
+std::array<Plane, 3> ladder_planes(uint64_t rows, uint64_t tiles, uint64_t tile_bytes) {
+  return {
+      {{0, tile_bytes * tiles}, {rows * tiles * tile_bytes, 4}, {rows * (tiles * tile_bytes + 4), rung_bytes(tiles)}}};
 }
 
 } // namespace cortiq::formats

@@ -2,8 +2,10 @@
 
 // The scale ladders of q4tp and q2tp from the encoder's side: 2^lo, then steps of 2^step, both exponents f16.
 
+#include <array>
 #include <cstdint>
-#include <span>
+
+#include "formats/encode/row_planes.h"
 
 namespace cortiq::formats {
 
@@ -22,5 +24,9 @@ LadderParameters fit_ladder(double lo, double top, int steps);
 
 /// Puts the 5-bit code of tile `tile` into the zeroed code bytes of its row, lowest bits first.
 void put_rung(uint8_t* codes, uint64_t tile, uint32_t rung);
+
+/// The planes of `rows` rows of tiles with `tile_bytes` bytes of codes each: codes, parameters, rung codes
+/// (codec/ladder_planes.h).
+std::array<Plane, 3> ladder_planes(uint64_t rows, uint64_t tiles, uint64_t tile_bytes);
 
 } // namespace cortiq::formats

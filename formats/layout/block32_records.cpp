@@ -2,6 +2,7 @@
 // bits in the order in which a kernel meets the weights, four neighbours a dword.
 
 #include "formats/layout/code_order.h"
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -19,108 +20,27 @@ void permute_high(const uint8_t* from, uint8_t* to) {
   store_u32(to + kHigh, Permute(load_u32(from + kHigh)));
 }
 
-// Random blocks whose scale d lies around `d`; with kMinimum, m at bytes 2..3 lies around -`m`.
-template <uint32_t kBytes, bool kMinimum>
-void fill_blocks(RandomStream& random, uint64_t cols, uint8_t* blocks, float d, float m) {
-  const HalfRange d_range = scales_around(d);
-  const HalfRange m_range = scales_around(m);
-  for (uint64_t b = 0; b < cols / 32; ++b, blocks += kBytes) {
-    random.bytes(blocks, kBytes);
-    store_u16(blocks, random.half_in(d_range));
-    if (kMinimum)
-      store_u16(blocks + 2, random.half_in(m_range) | 0x8000u);
-  }
+/// A form whose fifth bits stand at byte kHigh.
+template <uint32_t kBytes, uint32_t kHigh>
+constexpr RecordForm five_bit_form(CodecId codec, std::span<const LayoutField> fields,
+                                   decltype(RecordForm::fill_row) fill) {
+  return converted_form<32, kBytes, permute_high<kBytes, kHigh, bits_to_record>,
+                        permute_high<kBytes, kHigh, bits_from_record>>(codec, fields, fill);
 }
 
-// The divisors are the deviations of the weights at d = 1: of uniform codes alone, or of codes, d and m together, with
-// m around the middle of the codes so that weights center on 0.
-void fill_q4_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<18, false>(random, cols, row.plane[0], kFillDeviation / 4.61f, 0.0f);
-}
-void fill_q4_1(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  constexpr float kD = kFillDeviation / 4.8f;
-  fill_blocks<20, true>(random, cols, row.plane[0], kD, 7.5f * kD);
-}
-void fill_q5_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<22, false>(random, cols, row.plane[0], kFillDeviation / 9.23f, 0.0f);
-}
-void fill_q5_1(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  constexpr float kD = kFillDeviation / 9.63f;
-  fill_blocks<24, true>(random, cols, row.plane[0], kD, 15.5f * kD);
-}
-void fill_q8_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<34, false>(random, cols, row.plane[0], kFillDeviation / 73.9f, 0.0f);
-}
-void fill_iq4_nl(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  fill_blocks<18, false>(random, cols, row.plane[0], kFillDeviation / 67.2f, 0.0f);
-}
+constexpr uint16_t kNegative = 0x8000;
 
 } // namespace
 
-constinit const RecordForm kQ40Form = {
-    .codec = CodecId::kQ4_0,
-    .block = 32,
-    .block_bytes = 18,
-    .fields = kQ40Fields,
-    .planes = block_planes<32, 18>,
-    .write_records = copy_records<18>,
-    .decode = decode_copied,
-    .fill_row = fill_q4_0,
-};
-
-constinit const RecordForm kQ41Form = {
-    .codec = CodecId::kQ4_1,
-    .block = 32,
-    .block_bytes = 20,
-    .fields = kQ41Fields,
-    .planes = block_planes<32, 20>,
-    .write_records = copy_records<20>,
-    .decode = decode_copied,
-    .fill_row = fill_q4_1,
-};
-
-constinit const RecordForm kQ50Form = {
-    .codec = CodecId::kQ5_0,
-    .block = 32,
-    .block_bytes = 22,
-    .fields = kQ50Fields,
-    .planes = block_planes<32, 22>,
-    .write_records = convert_records<22, permute_high<22, 2, bits_to_record>>,
-    .decode = decode_converted<22, permute_high<22, 2, bits_from_record>>,
-    .fill_row = fill_q5_0,
-};
-
-constinit const RecordForm kQ51Form = {
-    .codec = CodecId::kQ5_1,
-    .block = 32,
-    .block_bytes = 24,
-    .fields = kQ51Fields,
-    .planes = block_planes<32, 24>,
-    .write_records = convert_records<24, permute_high<24, 4, bits_to_record>>,
-    .decode = decode_converted<24, permute_high<24, 4, bits_from_record>>,
-    .fill_row = fill_q5_1,
-};
-
-constinit const RecordForm kQ80Form = {
-    .codec = CodecId::kQ8_0,
-    .block = 32,
-    .block_bytes = 34,
-    .fields = kQ80Fields,
-    .planes = block_planes<32, 34>,
-    .write_records = copy_records<34>,
-    .decode = decode_copied,
-    .fill_row = fill_q8_0,
-};
-
-constinit const RecordForm kIQ4NLForm = {
-    .codec = CodecId::kIQ4_NL,
-    .block = 32,
-    .block_bytes = 18,
-    .fields = kQ40Fields,
-    .planes = block_planes<32, 18>,
-    .write_records = copy_records<18>,
-    .decode = decode_copied,
-    .fill_row = fill_iq4_nl,
-};
+// The deviations of the weights at d = 1 are those of uniform codes alone, or of codes, d and m together.
+constinit const RecordForm kQ40Form = copied_form<32, 18>(CodecId::kQ4_0, kQ40Fields, fill_scaled<32, 18, 0, 4.61f>);
+constinit const RecordForm kQ41Form =
+    copied_form<32, 20>(CodecId::kQ4_1, kQ41Fields, fill_with_minimum<32, 20, 4.8f, 7.5f, kNegative>);
+constinit const RecordForm kQ50Form = five_bit_form<22, 2>(CodecId::kQ5_0, kQ50Fields, fill_scaled<32, 22, 0, 9.23f>);
+constinit const RecordForm kQ51Form =
+    five_bit_form<24, 4>(CodecId::kQ5_1, kQ51Fields, fill_with_minimum<32, 24, 9.63f, 15.5f, kNegative>);
+constinit const RecordForm kQ80Form = copied_form<32, 34>(CodecId::kQ8_0, kQ80Fields, fill_scaled<32, 34, 0, 73.9f>);
+constinit const RecordForm kIQ4NLForm =
+    copied_form<32, 18>(CodecId::kIQ4_NL, kQ40Fields, fill_scaled<32, 18, 0, 67.2f>);
 
 } // namespace cortiq::formats

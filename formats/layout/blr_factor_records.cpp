@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/layout/code_order.h"
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -19,10 +20,6 @@ PlaneSizes planes_u(uint64_t cols) {
 }
 PlaneSizes planes_v(uint64_t cols) {
   return {.row_bytes = {cols / 8, 2}, .shared_bytes = 2 * cols};
-}
-
-void write_header(const RowPlanes& row, uint64_t, uint8_t* out) {
-  std::memcpy(out, row.plane[1], 2);
 }
 
 void write_records(const RowPlanes& row, uint64_t cols, uint64_t first, uint64_t count, uint8_t* out) {
@@ -60,39 +57,25 @@ void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) 
   store_u16(row.plane[1], random.half_in(scales_around(kFillDeviation)));
 }
 
-void fill_shared(RandomStream& random, uint64_t cols, uint8_t* shared) {
-  for (uint64_t i = 0; i < cols; ++i)
-    store_u16(shared + 2 * i, random.half_in(scales_around(1.0f)));
+constexpr RecordForm factor_form(CodecId codec, decltype(RecordForm::planes) planes,
+                                 decltype(RecordForm::decode) decode) {
+  return {
+      .codec = codec,
+      .block = kBlock,
+      .block_bytes = kBytes,
+      .header = kHeader,
+      .fields = kFields,
+      .planes = planes,
+      .write_header = write_row_scale,
+      .write_records = write_records,
+      .decode = decode,
+      .fill_row = fill_row,
+  };
 }
 
 } // namespace
 
-constinit const RecordForm kBLRUForm = {
-    .codec = CodecId::kBLRU,
-    .block = kBlock,
-    .block_bytes = kBytes,
-    .header = kHeader,
-    .fields = kFields,
-    .planes = planes_u,
-    .write_header = write_header,
-    .write_records = write_records,
-    .decode = decode_u,
-    .fill_row = fill_row,
-};
-
-constinit const RecordForm kBLRVForm = {
-    .codec = CodecId::kBLRV,
-    .block = kBlock,
-    .block_bytes = kBytes,
-    .header = kHeader,
-    .fields = kFields,
-    .shared_bytes_per_col = 2,
-    .planes = planes_v,
-    .write_header = write_header,
-    .write_records = write_records,
-    .decode = decode_v,
-    .fill_row = fill_row,
-    .fill_shared = fill_shared,
-};
+constinit const RecordForm kBLRUForm = factor_form(CodecId::kBLRU, planes_u, decode_u);
+constinit const RecordForm kBLRVForm = with_column_scales(factor_form(CodecId::kBLRV, planes_v, decode_v));
 
 } // namespace cortiq::formats

@@ -5,6 +5,7 @@
 // that (dword >> s) & 0x01010101, or (dword >> 2s) & 0x03030303, gives their codes.
 
 #include <cstdint>
+#include <cstring>
 
 #include "formats/codec/half.h"
 
@@ -48,6 +49,13 @@ template <auto Convert>
 void convert_dwords(const uint8_t* from, uint8_t* to, uint32_t dwords) {
   for (uint32_t u = 0; u < dwords; ++u)
     store_u32(to + 4 * u, Convert(load_u32(from + 4 * u)));
+}
+
+/// A block whose codes, kDwords dwords behind a head of kHead bytes, go through one of the functions above.
+template <uint32_t kHead, uint32_t kDwords, auto kConvert>
+void convert_codes(const uint8_t* from, uint8_t* to) {
+  std::memcpy(to, from, kHead);
+  convert_dwords<kConvert>(from + kHead, to + kHead, kDwords);
 }
 
 /// 128 two-bit codes in 32 bytes, weight 32j + l at bits shift(j) of byte l, to eight dwords of record order and back.

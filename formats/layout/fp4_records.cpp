@@ -10,28 +10,6 @@ constexpr LayoutField kMXFields[] = {{"e", 0, 1, 1}, {"qs", 1, 4, 4}};
 constexpr LayoutField kNVFields[] = {{"d", 0, 4, 1}, {"qs", 4, 4, 8}};
 constexpr uint32_t kMXBytes = 17;
 
-PlaneSizes mxfp4_planes(uint64_t cols) {
-  return {.row_bytes = {cols / 2, cols / 32}};
-}
-
-void write_mxfp4(const RowPlanes& row, uint64_t, uint64_t first, uint64_t count, uint8_t* out) {
-  for (uint64_t b = first; b < first + count; ++b, out += kMXBytes) {
-    out[0] = row.plane[1][b];
-    pairs_to_halves(row.plane[0] + 16 * b, out + 1);
-  }
-}
-
-void decode_mxfp4(const PackedRow& row, uint64_t first, uint64_t count, uint64_t weights, float* out) {
-  uint8_t records[kDecodeChunkBytes];
-  uint8_t payload[kDecodeChunkBytes];
-  row.read_records(first, count, records);
-  for (uint64_t b = 0; b < count; ++b) {
-    halves_to_pairs(records + kMXBytes * b + 1, payload + 16 * b);
-    payload[16 * count + b] = records[kMXBytes * b];
-  }
-  codec_info(CodecId::kMXFP4).decode_row(payload, 1, weights, 0, out);
-}
-
 // The deviation of uniform codes is 2.926, so scales need a root mean square of 0.00683: 2^-7 in 11 of 16 cases, else
 // 2^-8. (ggml's half scales go with doubled values: the same bytes.)
 uint8_t random_e8m0(RandomStream& random) {
@@ -64,37 +42,9 @@ void fill_nvfp4(RandomStream& random, uint64_t cols, const MutableRowPlanes& row
 
 } // namespace
 
-constinit const RecordForm kMXFP4Form = {
-    .codec = CodecId::kMXFP4,
-    .block = 32,
-    .block_bytes = kMXBytes,
-    .fields = kMXFields,
-    .planes = mxfp4_planes,
-    .write_records = write_mxfp4,
-    .decode = decode_mxfp4,
-    .fill_row = fill_mxfp4,
-};
-
-constinit const RecordForm kMXFP4GGMLForm = {
-    .codec = CodecId::kMXFP4_GGML,
-    .block = 32,
-    .block_bytes = kMXBytes,
-    .fields = kMXFields,
-    .planes = block_planes<32, kMXBytes>,
-    .write_records = copy_records<kMXBytes>,
-    .decode = decode_copied,
-    .fill_row = fill_mxfp4_ggml,
-};
-
-constinit const RecordForm kNVFP4Form = {
-    .codec = CodecId::kNVFP4,
-    .block = 64,
-    .block_bytes = 36,
-    .fields = kNVFields,
-    .planes = block_planes<64, 36>,
-    .write_records = copy_records<36>,
-    .decode = decode_copied,
-    .fill_row = fill_nvfp4,
-};
+constinit const RecordForm kMXFP4Form =
+    joined_form<32, 1, 16, pairs_to_halves, halves_to_pairs>(CodecId::kMXFP4, kMXFields, fill_mxfp4);
+constinit const RecordForm kMXFP4GGMLForm = copied_form<32, kMXBytes>(CodecId::kMXFP4_GGML, kMXFields, fill_mxfp4_ggml);
+constinit const RecordForm kNVFP4Form = copied_form<64, 36>(CodecId::kNVFP4, kNVFields, fill_nvfp4);
 
 } // namespace cortiq::formats

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -12,7 +13,6 @@ constexpr LayoutField kFields[] = {{"d", 0, 4, 1}, {"q", 4, 4, 64}};
 constexpr LayoutField kI8SFields[] = {{"q", 0, 4, 1}};
 constexpr uint32_t kQ8KBytes = 292;
 constexpr uint32_t kRecordBytes = 260;
-constexpr uint64_t kI8STrailer = 32;
 // Standard deviation of a uniform int8.
 constexpr float kCodeDeviation = 73.9f;
 
@@ -31,7 +31,7 @@ void decode_q8_k(const PackedRow& row, uint64_t first, uint64_t count, uint64_t 
 }
 
 PlaneSizes i8_s_planes(uint64_t cols) {
-  return {.row_bytes = {cols}, .shared_bytes = kI8STrailer};
+  return {.row_bytes = {cols}, .shared_bytes = kTensorScaleBytes};
 }
 
 void write_i8_s(const RowPlanes& row, uint64_t cols, uint64_t first, uint64_t count, uint8_t* out) {
@@ -41,9 +41,9 @@ void write_i8_s(const RowPlanes& row, uint64_t cols, uint64_t first, uint64_t co
 }
 
 void decode_i8_s(const PackedRow& row, uint64_t first, uint64_t count, uint64_t weights, float* out) {
-  uint8_t payload[kDecodeChunk + kI8STrailer];
+  uint8_t payload[kDecodeChunk + kTensorScaleBytes];
   row.read_records(first, count, payload);
-  std::memcpy(payload + weights, row.tensor, kI8STrailer);
+  std::memcpy(payload + weights, row.tensor, kTensorScaleBytes);
   codec_info(CodecId::kI8_S).decode_row(payload, 1, weights, 0, out);
 }
 
@@ -74,11 +74,6 @@ void fill_i8_s(RandomStream& random, uint64_t cols, const MutableRowPlanes& row)
   random.bytes(row.plane[0], cols);
 }
 
-void fill_i8_s_shared(RandomStream&, uint64_t, uint8_t* shared) {
-  std::memset(shared, 0, kI8STrailer);
-  store_u32(shared, std::bit_cast<uint32_t>(kFillDeviation / kCodeDeviation));
-}
-
 } // namespace
 
 constinit const RecordForm kQ8KForm = {
@@ -92,28 +87,19 @@ constinit const RecordForm kQ8KForm = {
     .fill_row = fill_q8_k,
 };
 
-constinit const RecordForm kFV5BForm = {
-    .codec = CodecId::kFV5B,
-    .block = 256,
-    .block_bytes = kRecordBytes,
-    .fields = kFields,
-    .planes = block_planes<256, kRecordBytes>,
-    .write_records = copy_records<kRecordBytes>,
-    .decode = decode_copied,
-    .fill_row = fill_fv5b,
-};
+constinit const RecordForm kFV5BForm = copied_form<256, kRecordBytes>(CodecId::kFV5B, kFields, fill_fv5b);
 
 constinit const RecordForm kI8SForm = {
     .codec = CodecId::kI8_S,
     .block = 4,
     .block_bytes = 4,
     .fields = kI8SFields,
-    .shared_bytes = kI8STrailer,
+    .shared_bytes = kTensorScaleBytes,
     .planes = i8_s_planes,
     .write_records = write_i8_s,
     .decode = decode_i8_s,
     .fill_row = fill_i8_s,
-    .fill_shared = fill_i8_s_shared,
+    .fill_shared = fill_tensor_scale<kCodeDeviation>,
 };
 
 } // namespace cortiq::formats

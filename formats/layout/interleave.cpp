@@ -46,30 +46,28 @@ void pick(const uint8_t* woven, uint32_t rows, uint32_t lane, uint64_t count, ui
     store(out + u * sizeof(Unit), load<Unit>(woven + u * rows * sizeof(Unit)));
 }
 
-} // namespace
-
-void interleave(const uint8_t* records, size_t stride, uint32_t rows, uint32_t unit, uint64_t count, uint8_t* out) {
+/// Calls `action` with a number of `unit` bytes, for its type.
+template <class Action>
+void with_unit(uint32_t unit, Action action) {
   switch (unit) {
   case 1:
-    return weave_rows<uint8_t>(records, stride, rows, count, out);
+    return action(uint8_t{});
   case 2:
-    return weave_rows<uint16_t>(records, stride, rows, count, out);
+    return action(uint16_t{});
   case 4:
-    return weave_rows<uint32_t>(records, stride, rows, count, out);
+    return action(uint32_t{});
   }
   assert(false && "units have 1, 2 or 4 bytes");
 }
 
+} // namespace
+
+void interleave(const uint8_t* records, size_t stride, uint32_t rows, uint32_t unit, uint64_t count, uint8_t* out) {
+  with_unit(unit, [&]<class Unit>(Unit) { weave_rows<Unit>(records, stride, rows, count, out); });
+}
+
 void deinterleave(const uint8_t* woven, uint32_t rows, uint32_t lane, uint32_t unit, uint64_t count, uint8_t* out) {
-  switch (unit) {
-  case 1:
-    return pick<uint8_t>(woven, rows, lane, count, out);
-  case 2:
-    return pick<uint16_t>(woven, rows, lane, count, out);
-  case 4:
-    return pick<uint32_t>(woven, rows, lane, count, out);
-  }
-  assert(false && "units have 1, 2 or 4 bytes");
+  with_unit(unit, [&]<class Unit>(Unit) { pick<Unit>(woven, rows, lane, count, out); });
 }
 
 } // namespace cortiq::formats

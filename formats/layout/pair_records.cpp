@@ -2,7 +2,7 @@
 // them in record order (code_order.h).
 
 #include "formats/layout/code_order.h"
-#include "formats/layout/fill_codes.h"
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -12,23 +12,12 @@ constexpr LayoutField kQ20Fields[] = {{"d", 0, 2, 1}, {"qs", 2, 4, 4}};
 constexpr LayoutField kQ20G128Fields[] = {{"d", 0, 2, 1}, {"qs", 2, 4, 8}};
 constexpr LayoutField kG80Fields[] = {{"d", 0, 2, 4}, {"qs", 8, 4, 2}};
 
-// Scales and codes stand where the file has them; the exchange of codes is its own inverse.
-template <uint32_t kHead, uint32_t kDwords>
-void exchange(const uint8_t* from, uint8_t* to) {
-  std::memcpy(to, from, kHead);
-  convert_dwords<transpose_pairs>(from + kHead, to + kHead, kDwords);
-}
-
-template <uint32_t kBlock>
-void fill_q2_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  constexpr uint32_t kBytes = 2 + kBlock / 4;
-  const HalfRange scales = scales_around(kFillDeviation / 0.7071f);
-  uint8_t* block = row.plane[0];
-  for (uint64_t b = 0; b < cols / kBlock; ++b, block += kBytes) {
-    random.bytes(block, kBytes);
-    make_ternary(block + 2, kBlock / 16);
-    store_u16(block, random.half_in(scales));
-  }
+/// Scales and codes stand where the file has them; the exchange of codes is its own inverse.
+template <uint32_t kBlock, uint32_t kHead>
+constexpr RecordForm pair_form(CodecId codec, std::span<const LayoutField> fields,
+                               decltype(RecordForm::fill_row) fill) {
+  constexpr auto kExchange = convert_codes<kHead, kBlock / 16, transpose_pairs>;
+  return converted_form<kBlock, kHead + kBlock / 4, kExchange, kExchange>(codec, fields, fill);
 }
 
 void fill_g8_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
@@ -44,37 +33,10 @@ void fill_g8_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row)
 
 } // namespace
 
-constinit const RecordForm kQ20Form = {
-    .codec = CodecId::kQ2_0,
-    .block = 64,
-    .block_bytes = 18,
-    .fields = kQ20Fields,
-    .planes = block_planes<64, 18>,
-    .write_records = convert_records<18, exchange<2, 4>>,
-    .decode = decode_converted<18, exchange<2, 4>>,
-    .fill_row = fill_q2_0<64>,
-};
-
-constinit const RecordForm kQ20G128Form = {
-    .codec = CodecId::kQ2_0_G128,
-    .block = 128,
-    .block_bytes = 34,
-    .fields = kQ20G128Fields,
-    .planes = block_planes<128, 34>,
-    .write_records = convert_records<34, exchange<2, 8>>,
-    .decode = decode_converted<34, exchange<2, 8>>,
-    .fill_row = fill_q2_0<128>,
-};
-
-constinit const RecordForm kG80Form = {
-    .codec = CodecId::kG8_0,
-    .block = 32,
-    .block_bytes = 16,
-    .fields = kG80Fields,
-    .planes = block_planes<32, 16>,
-    .write_records = convert_records<16, exchange<8, 2>>,
-    .decode = decode_converted<16, exchange<8, 2>>,
-    .fill_row = fill_g8_0,
-};
+constinit const RecordForm kQ20Form =
+    pair_form<64, 2>(CodecId::kQ2_0, kQ20Fields, fill_scaled<64, 18, 0, 0.7071f, ternary_codes<2, 4>>);
+constinit const RecordForm kQ20G128Form =
+    pair_form<128, 2>(CodecId::kQ2_0_G128, kQ20G128Fields, fill_scaled<128, 34, 0, 0.7071f, ternary_codes<2, 8>>);
+constinit const RecordForm kG80Form = pair_form<32, 8>(CodecId::kG8_0, kG80Fields, fill_g8_0);
 
 } // namespace cortiq::formats

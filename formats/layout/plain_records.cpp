@@ -29,37 +29,8 @@ constexpr LayoutField kOneWord[] = {{"w", 0, 2, 1}};
 
 } // namespace
 
-constinit const RecordForm kF32Form = {
-    .codec = CodecId::kF32,
-    .block = 1,
-    .block_bytes = 4,
-    .fields = kOneDword,
-    .planes = block_planes<1, 4>,
-    .write_records = copy_records<4>,
-    .decode = decode_copied,
-    .fill_row = fill_f32,
-};
-
-constinit const RecordForm kF16Form = {
-    .codec = CodecId::kF16,
-    .block = 1,
-    .block_bytes = 2,
-    .fields = kOneWord,
-    .planes = block_planes<1, 2>,
-    .write_records = copy_records<2>,
-    .decode = decode_copied,
-    .fill_row = fill_f16,
-};
-
-constinit const RecordForm kBF16Form = {
-    .codec = CodecId::kBF16,
-    .block = 1,
-    .block_bytes = 2,
-    .fields = kOneWord,
-    .planes = block_planes<1, 2>,
-    .write_records = copy_records<2>,
-    .decode = decode_copied,
-    .fill_row = fill_bf16,
-};
+constinit const RecordForm kF32Form = copied_form<1, 4>(CodecId::kF32, kOneDword, fill_f32);
+constinit const RecordForm kF16Form = copied_form<1, 2>(CodecId::kF16, kOneWord, fill_f16);
+constinit const RecordForm kBF16Form = copied_form<1, 2>(CodecId::kBF16, kOneWord, fill_bf16);
 
 } // namespace cortiq::formats

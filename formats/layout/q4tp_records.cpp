@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "formats/checked_math.h"
+#include "formats/codec/ladder_planes.h"
 #include "formats/codec/q4tp_ladder.h"
 #include "formats/layout/code_order.h"
 #include "formats/layout/fill_codes.h"
@@ -30,13 +30,9 @@ constexpr HalfRange kQ2FillLo = {0xc6a4, 0xc6b4};
 constexpr HalfRange kQ2AffineFillLo = {0xc5fa, 0xc60a};
 constexpr uint16_t kFillStep = 0x2a66;
 
-uint64_t code_bytes(uint64_t blocks) {
-  return ceil_div(5 * blocks, 8);
-}
-
 template <uint32_t kBytes>
 PlaneSizes planes(uint64_t cols) {
-  return {.row_bytes = {cols / kBlock * kBytes, 4, code_bytes(cols / kBlock)}};
+  return {.row_bytes = {cols / kBlock * kBytes, 4, rung_bytes(cols / kBlock)}};
 }
 
 template <auto kExp2>
@@ -44,7 +40,7 @@ void write_header(const RowPlanes& row, uint64_t cols, uint8_t* out) {
   store_u32(out, std::bit_cast<uint32_t>(kExp2(load_u16(row.plane[1]))));
   store_u32(out + 4, std::bit_cast<uint32_t>(kExp2(load_u16(row.plane[1] + 2))));
   const uint64_t blocks = cols / kBlock;
-  const uint64_t stream_bytes = code_bytes(blocks);
+  const uint64_t stream_bytes = rung_bytes(blocks);
   // Codes follow each other without gaps from the lowest bit on, so six of them are 30 consecutive bits.
   for (uint64_t word = 0; word * kCodesPerWord < blocks; ++word) {
     const uint64_t codes = std::min<uint64_t>(kCodesPerWord, blocks - word * kCodesPerWord);
@@ -128,9 +124,9 @@ void fill(RandomStream& random, uint64_t cols, const MutableRowPlanes& row, Half
   store_u16(row.plane[1], random.half_in(lo));
   store_u16(row.plane[1] + 2, kFillStep);
   const uint64_t blocks = cols / kBlock;
-  random.bytes(row.plane[2], code_bytes(blocks));
+  random.bytes(row.plane[2], rung_bytes(blocks));
   if (5 * blocks % 8 != 0) // the bits that fill the last byte are zero in files
-    row.plane[2][code_bytes(blocks) - 1] &= static_cast<uint8_t>((1u << (5 * blocks % 8)) - 1);
+    row.plane[2][rung_bytes(blocks) - 1] &= static_cast<uint8_t>((1u << (5 * blocks % 8)) - 1);
 }
 
 void fill_q4(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
@@ -144,17 +140,21 @@ void fill_q2_affine(RandomStream& random, uint64_t cols, const MutableRowPlanes&
   make_ternary(row.plane[0], static_cast<uint32_t>(cols / 16));
 }
 
-constexpr RecordForm q2_form(CodecId codec, decltype(RecordForm::decode) decode, decltype(RecordForm::fill_row) fill) {
+/// What q4tp and q2tp differ in are the arguments.
+template <uint32_t kBytes>
+constexpr RecordForm ladder_form(CodecId codec, std::span<const LayoutField> fields,
+                                 decltype(RecordForm::write_header) header, decltype(RecordForm::write_records) records,
+                                 decltype(RecordForm::decode) decode, decltype(RecordForm::fill_row) fill) {
   return {
       .codec = codec,
       .block = kBlock,
-      .block_bytes = kQ2Bytes,
+      .block_bytes = kBytes,
       .header = kHeader,
-      .fields = kQ2Fields,
+      .fields = fields,
       .blocks_per_code_word = kCodesPerWord,
-      .planes = planes<kQ2Bytes>,
-      .write_header = write_header<q4tp_exp2>,
-      .write_records = write_q2_records,
+      .planes = planes<kBytes>,
+      .write_header = header,
+      .write_records = records,
       .decode = decode,
       .fill_row = fill,
   };
@@ -162,21 +162,11 @@ constexpr RecordForm q2_form(CodecId codec, decltype(RecordForm::decode) decode,
 
 } // namespace
 
-constinit const RecordForm kQ4TPForm = {
-    .codec = CodecId::kQ4TP,
-    .block = kBlock,
-    .block_bytes = kQ4Bytes,
-    .header = kHeader,
-    .fields = kQ4Fields,
-    .blocks_per_code_word = kCodesPerWord,
-    .planes = planes<kQ4Bytes>,
-    .write_header = write_header<q4tp_row_exp2>,
-    .write_records = write_q4_records,
-    .decode = decode_q4,
-    .fill_row = fill_q4,
-};
-
-constinit const RecordForm kQ2TPForm = q2_form(CodecId::kQ2TP, decode_q2<3>, fill_q2);
-constinit const RecordForm kQ2TPAffineForm = q2_form(CodecId::kQ2TPAffine, decode_q2<2>, fill_q2_affine);
+constinit const RecordForm kQ4TPForm =
+    ladder_form<kQ4Bytes>(CodecId::kQ4TP, kQ4Fields, write_header<q4tp_row_exp2>, write_q4_records, decode_q4, fill_q4);
+constinit const RecordForm kQ2TPForm =
+    ladder_form<kQ2Bytes>(CodecId::kQ2TP, kQ2Fields, write_header<q4tp_exp2>, write_q2_records, decode_q2<3>, fill_q2);
+constinit const RecordForm kQ2TPAffineForm = ladder_form<kQ2Bytes>(
+    CodecId::kQ2TPAffine, kQ2Fields, write_header<q4tp_exp2>, write_q2_records, decode_q2<2>, fill_q2_affine);
 
 } // namespace cortiq::formats

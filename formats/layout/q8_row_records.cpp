@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -19,10 +20,6 @@ PlaneSizes planes(uint64_t cols) {
 }
 PlaneSizes planes_2f(uint64_t cols) {
   return {.row_bytes = {cols, 2}, .shared_bytes = 2 * cols};
-}
-
-void write_header(const RowPlanes& row, uint64_t, uint8_t* out) {
-  std::memcpy(out, row.plane[1], 2);
 }
 
 void write_records(const RowPlanes& row, uint64_t cols, uint64_t first, uint64_t count, uint8_t* out) {
@@ -51,39 +48,24 @@ void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) 
   store_u16(row.plane[1], random.half_in(scales_around(kFillDeviation / kCodeDeviation)));
 }
 
-void fill_shared(RandomStream& random, uint64_t cols, uint8_t* shared) {
-  for (uint64_t i = 0; i < cols; ++i)
-    store_u16(shared + 2 * i, random.half_in(scales_around(1.0f)));
+constexpr RecordForm row_form(CodecId codec, decltype(RecordForm::planes) planes, decltype(RecordForm::decode) decode) {
+  return {
+      .codec = codec,
+      .block = kBlock,
+      .block_bytes = kBlock,
+      .header = kHeader,
+      .fields = kFields,
+      .planes = planes,
+      .write_header = write_row_scale,
+      .write_records = write_records,
+      .decode = decode,
+      .fill_row = fill_row,
+  };
 }
 
 } // namespace
 
-constinit const RecordForm kQ8RowForm = {
-    .codec = CodecId::kQ8Row,
-    .block = kBlock,
-    .block_bytes = 4,
-    .header = kHeader,
-    .fields = kFields,
-    .planes = planes,
-    .write_header = write_header,
-    .write_records = write_records,
-    .decode = decode,
-    .fill_row = fill_row,
-};
-
-constinit const RecordForm kQ82FForm = {
-    .codec = CodecId::kQ82F,
-    .block = kBlock,
-    .block_bytes = 4,
-    .header = kHeader,
-    .fields = kFields,
-    .shared_bytes_per_col = 2,
-    .planes = planes_2f,
-    .write_header = write_header,
-    .write_records = write_records,
-    .decode = decode_2f,
-    .fill_row = fill_row,
-    .fill_shared = fill_shared,
-};
+constinit const RecordForm kQ8RowForm = row_form(CodecId::kQ8Row, planes, decode);
+constinit const RecordForm kQ82FForm = with_column_scales(row_form(CodecId::kQ82F, planes_2f, decode_2f));
 
 } // namespace cortiq::formats

@@ -151,4 +151,81 @@ void decode_converted(const PackedRow& row, uint64_t first, uint64_t count, uint
   codec_info(row.form.codec).decode_row(blocks, 1, weights, 0, out);
 }
 
+/// A form of contiguous blocks whose records are the file's blocks as they stand.
+template <uint32_t kBlock, uint32_t kBytes>
+constexpr RecordForm copied_form(CodecId codec, std::span<const LayoutField> fields,
+                                 decltype(RecordForm::fill_row) fill) {
+  return {
+      .codec = codec,
+      .block = kBlock,
+      .block_bytes = kBytes,
+      .fields = fields,
+      .planes = block_planes<kBlock, kBytes>,
+      .write_records = copy_records<kBytes>,
+      .decode = decode_copied,
+      .fill_row = fill,
+  };
+}
+
+/// The same where kTo makes a record of a block, and kFrom the block of the record.
+template <uint32_t kBlock, uint32_t kBytes, auto kTo, auto kFrom>
+constexpr RecordForm converted_form(CodecId codec, std::span<const LayoutField> fields,
+                                    decltype(RecordForm::fill_row) fill) {
+  return {
+      .codec = codec,
+      .block = kBlock,
+      .block_bytes = kBytes,
+      .fields = fields,
+      .planes = block_planes<kBlock, kBytes>,
+      .write_records = convert_records<kBytes, kTo>,
+      .decode = decode_converted<kBytes, kFrom>,
+      .fill_row = fill,
+  };
+}
+
+// Building blocks of forms whose payload is a plane of codes and a plane of scales.
+
+/// Records of a block's scale, kScale bytes, then its kCodes bytes of codes as kTo makes them.
+template <uint32_t kScale, uint32_t kCodes, auto kTo>
+void join_records(const RowPlanes& row, uint64_t, uint64_t first, uint64_t count, uint8_t* out) {
+  for (uint64_t b = first; b < first + count; ++b, out += kScale + kCodes) {
+    std::memcpy(out, row.plane[1] + kScale * b, kScale);
+    kTo(row.plane[0] + kCodes * b, out + kScale);
+  }
+}
+
+template <uint32_t kScale, uint32_t kCodes, auto kFrom>
+void decode_joined(const PackedRow& row, uint64_t first, uint64_t count, uint64_t weights, float* out) {
+  uint8_t records[kDecodeChunkBytes];
+  uint8_t payload[kDecodeChunkBytes];
+  row.read_records(first, count, records);
+  for (uint64_t b = 0; b < count; ++b) {
+    const uint8_t* record = records + (kScale + kCodes) * b;
+    kFrom(record + kScale, payload + kCodes * b);
+    std::memcpy(payload + kCodes * count + kScale * b, record, kScale);
+  }
+  codec_info(row.form.codec).decode_row(payload, 1, weights, 0, out);
+}
+
+/// A form of such planes; kTo and kFrom convert the codes of one block.
+template <uint32_t kBlock, uint32_t kScale, uint32_t kCodes, auto kTo, auto kFrom>
+constexpr RecordForm joined_form(CodecId codec, std::span<const LayoutField> fields,
+                                 decltype(RecordForm::fill_row) fill) {
+  return {
+      .codec = codec,
+      .block = kBlock,
+      .block_bytes = kScale + kCodes,
+      .fields = fields,
+      .planes = [](uint64_t cols) { return PlaneSizes{.row_bytes = {cols / kBlock * kCodes, cols / kBlock * kScale}}; },
+      .write_records = join_records<kScale, kCodes, kTo>,
+      .decode = decode_joined<kScale, kCodes, kFrom>,
+      .fill_row = fill,
+  };
+}
+
+/// RecordForm::write_header of a row whose plane 1 is an f16 scale.
+inline void write_row_scale(const RowPlanes& row, uint64_t, uint8_t* out) {
+  std::memcpy(out, row.plane[1], 2);
+}
+
 } // namespace cortiq::formats

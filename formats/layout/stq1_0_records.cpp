@@ -2,6 +2,7 @@
 // neighbouring groups at a time.
 
 #include "formats/layout/code_order.h"
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/record_forms.h"
 
 namespace cortiq::formats {
@@ -29,26 +30,9 @@ void from_record(const uint8_t* record, uint8_t* block) {
   convert_dwords<bits_from_record>(record + 34, block + 32, 2);
 }
 
-void fill(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  const HalfRange scales = scales_around(kFillDeviation / 0.866f);
-  uint8_t* block = row.plane[0];
-  for (uint64_t b = 0; b < cols / 256; ++b, block += 42) {
-    random.bytes(block, 42);
-    store_u16(block + 40, random.half_in(scales));
-  }
-}
-
 } // namespace
 
-constinit const RecordForm kSTQ10Form = {
-    .codec = CodecId::kSTQ1_0,
-    .block = 256,
-    .block_bytes = 42,
-    .fields = kFields,
-    .planes = block_planes<256, 42>,
-    .write_records = convert_records<42, to_record>,
-    .decode = decode_converted<42, from_record>,
-    .fill_row = fill,
-};
+constinit const RecordForm kSTQ10Form =
+    converted_form<256, 42, to_record, from_record>(CodecId::kSTQ1_0, kFields, fill_scaled<256, 42, 40, 0.866f>);
 
 } // namespace cortiq::formats

@@ -5,6 +5,7 @@
 // files number the levels 0, 1, -1. The overlay of q1t is not in the records (overlay_form.h).
 
 #include "formats/codec/ternary.h"
+#include "formats/layout/fill_blocks.h"
 #include "formats/layout/overlay_form.h"
 #include "formats/layout/record_forms.h"
 
@@ -126,66 +127,23 @@ void decode_q1t(const PackedRow& row, uint64_t first, uint64_t count, uint64_t w
   codec_info(CodecId::kQ1T).decode_row(payload, 1, weights, 0, out);
 }
 
-// The three levels are about equally frequent in random bytes.
-void fill_tq1_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  const HalfRange scales = scales_around(kFillDeviation / 0.8165f);
-  uint8_t* block = row.plane[0];
-  for (uint64_t b = 0; b < cols / 256; ++b, block += 54) {
-    random.bytes(block, 54);
-    store_u16(block + 52, random.half_in(scales));
-  }
-}
-void fill_ptq1_0(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  const HalfRange scales = scales_around(kFillDeviation / 0.8165f);
-  uint8_t* block = row.plane[0];
-  for (uint64_t b = 0; b < cols / 128; ++b, block += 28) {
-    random.bytes(block, 28);
-    store_u16(block + 26, random.half_in(scales));
-  }
-}
-void fill_q1t(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) {
-  const HalfRange scales = scales_around(kFillDeviation / 0.8165f);
-  uint8_t* block = row.plane[0];
-  for (uint64_t b = 0; b < cols / 32; ++b, block += 9) {
-    random.bytes(block, 9);
-    store_u16(block + 0, random.half_in(scales));
-  }
+// Of the three levels, which are about equally frequent in random bytes.
+constexpr float kDeviation = 0.8165f;
+
+constexpr RecordForm q1t_form() {
+  RecordForm form = converted_form<32, 9, q1t_to_record, q1t_from_record>(CodecId::kQ1T, kQ1TFields,
+                                                                          fill_scaled<32, 9, 0, kDeviation>);
+  form.decode = decode_q1t;
+  form.overlay = &kQ1TOverlay;
+  return form;
 }
 
 } // namespace
 
-constinit const RecordForm kTQ10Form = {
-    .codec = CodecId::kTQ1_0,
-    .block = 256,
-    .block_bytes = 54,
-    .fields = kTQ10Fields,
-    .planes = block_planes<256, 54>,
-    .write_records = convert_records<54, tq1_0_to_record>,
-    .decode = decode_converted<54, tq1_0_from_record>,
-    .fill_row = fill_tq1_0,
-};
-
-constinit const RecordForm kPTQ10Form = {
-    .codec = CodecId::kPTQ1_0,
-    .block = 128,
-    .block_bytes = 28,
-    .fields = kPTQ10Fields,
-    .planes = block_planes<128, 28>,
-    .write_records = convert_records<28, ptq1_0_to_record>,
-    .decode = decode_converted<28, ptq1_0_from_record>,
-    .fill_row = fill_ptq1_0,
-};
-
-constinit const RecordForm kQ1TForm = {
-    .codec = CodecId::kQ1T,
-    .block = 32,
-    .block_bytes = 9,
-    .fields = kQ1TFields,
-    .planes = block_planes<32, 9>,
-    .write_records = convert_records<9, q1t_to_record>,
-    .decode = decode_q1t,
-    .fill_row = fill_q1t,
-    .overlay = &kQ1TOverlay,
-};
+constinit const RecordForm kTQ10Form = converted_form<256, 54, tq1_0_to_record, tq1_0_from_record>(
+    CodecId::kTQ1_0, kTQ10Fields, fill_scaled<256, 54, 52, kDeviation>);
+constinit const RecordForm kPTQ10Form = converted_form<128, 28, ptq1_0_to_record, ptq1_0_from_record>(
+    CodecId::kPTQ1_0, kPTQ10Fields, fill_scaled<128, 28, 26, kDeviation>);
+constinit const RecordForm kQ1TForm = q1t_form();
 
 } // namespace cortiq::formats
