@@ -32,10 +32,13 @@ std::optional<int> parse_command_line(CLI::App& app, const std::string& program,
   return std::nullopt;
 }
 
-int run_tool(const char* program, const std::string& out_of_memory, const std::function<int()>& work) {
+int run_tool(const char* program, const std::string& out_of_memory, const std::function<StatusOr<int>()>& work) {
   formats::install_file_guard(program);
   try {
-    return formats::exit_code_after_output(program, work());
+    const StatusOr<int> outcome = work();
+    const int code =
+        outcome.ok() ? *outcome : complain(program, outcome.status().message(), exit_code(outcome.status()));
+    return formats::exit_code_after_output(program, code);
   } catch (const std::bad_alloc&) {
     return complain(program, "there is not enough memory for " + out_of_memory, kBadInput);
   } catch (const std::exception& error) {

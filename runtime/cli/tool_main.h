@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "formats/status.h"
+
 namespace CLI {
 class App;
 } // namespace CLI
@@ -23,9 +25,9 @@ int complain(const std::string& program, std::string sentence, int code);
 /// answered, or what is wrong was said.
 std::optional<int> parse_command_line(CLI::App& app, const std::string& program, int argc, const char* const* argv);
 
-/// The whole of a main(): `work` gives the exit status. A mapped file that is cut, memory that runs out (then
-/// `out_of_memory` is said) and what libraries throw end the program with a sentence; that standard output could not be
-/// written shows in the status. `program` lives as long as the process.
-int run_tool(const char* program, const std::string& out_of_memory, const std::function<int()>& work);
+/// The whole of a main(): `work` gives the exit status, or what went wrong, which is said. A mapped file that is cut,
+/// memory that runs out (then `out_of_memory` is said) and what libraries throw end the program with a sentence; that
+/// standard output could not be written shows in the status. `program` lives as long as the process.
+int run_tool(const char* program, const std::string& out_of_memory, const std::function<StatusOr<int>()>& work);
 
 } // namespace cortiq::runtime::cli

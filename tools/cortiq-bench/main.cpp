@@ -34,7 +34,6 @@ namespace {
 
 using cortiq::Status;
 using cortiq::runtime::cli::add_gpu_room;
-using cortiq::runtime::cli::complain;
 using cortiq::runtime::cli::memory_size;
 using cortiq::runtime::cli::whole_number;
 
@@ -374,15 +373,16 @@ Status run(CLI::App& app, CommandLine& line) {
 
 int main(int argc, char** argv) {
   cortiq::formats::prepare_to_write();
-  return cortiq::runtime::cli::run_tool(kProgram, "this; a smaller model or fewer tokens take less", [&] {
-    CLI::App app("Measures compiled models, how well they predict a text, and single kernels.", kProgram);
-    app.set_version_flag("--version", std::string(kProgram) + " " CORTIQ_VERSION " (artifact schema " +
-                                          std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
-    CommandLine line;
-    declare(app, line);
-    if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
-      return *end;
-    const Status status = run(app, line);
-    return status.ok() ? 0 : complain(kProgram, status.message(), cortiq::exit_code(status));
-  });
+  return cortiq::runtime::cli::run_tool(
+      kProgram, "this; a smaller model or fewer tokens take less", [&]() -> cortiq::StatusOr<int> {
+        CLI::App app("Measures compiled models, how well they predict a text, and single kernels.", kProgram);
+        app.set_version_flag("--version", std::string(kProgram) + " " CORTIQ_VERSION " (artifact schema " +
+                                              std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
+        CommandLine line;
+        declare(app, line);
+        if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
+          return *end;
+        CORTIQ_RETURN_IF_ERROR(run(app, line));
+        return 0;
+      });
 }

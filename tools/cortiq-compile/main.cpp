@@ -1,37 +1,35 @@
-// cortiq-compile: a model to an artifact. Everything is in the libraries and the files beside this one.
+// cortiq-compile: a model to an artifact. Everything is in the libraries and the files beside this one. Exit codes: 0
+// done, 2 bad input or bad command line, 1 a bug of ours.
 
-#include <cstdio>
+#include <optional>
 #include <string_view>
 
-#include "formats/file_guard.h"
 #include "formats/part_files.h"
-#include "formats/standard_output.h"
+#include "runtime/cli/tool_main.h"
 #include "tools/cortiq-compile/compile.h"
 #include "tools/cortiq-compile/interpret.h"
 #include "tools/cortiq-compile/options.h"
 #include "tools/llvm_output.h"
 
+namespace {
+
+constexpr char kProgram[] = "cortiq-compile";
+
+cortiq::StatusOr<int> run(int argc, char** argv) {
+  using namespace cortiq::tools;
+  if (argc > 1 && std::string_view(argv[1]) == "--interpret")
+    return interpret(argc - 1, argv + 1);
+  CORTIQ_ASSIGN_OR_RETURN(const std::optional<CompileOptions> options, parse_options(argc, argv));
+  if (options)
+    CORTIQ_RETURN_IF_ERROR(options->gemv.empty() ? compile_model(*options) : compile_kernel(*options));
+  return 0;
+}
+
+} // namespace
+
 int main(int argc, char** argv) {
-  using namespace cortiq;
-  formats::install_file_guard("cortiq-compile");
-  formats::prepare_to_write();
-  tools::guard_llvm_output("cortiq-compile");
-  Status status;
-  int code = 0;
-  if (argc > 1 && std::string_view(argv[1]) == "--interpret") {
-    if (StatusOr<int> outcome = tools::interpret(argc - 1, argv + 1); outcome.ok())
-      code = *outcome;
-    else
-      status = outcome.status();
-  } else if (StatusOr<std::optional<tools::CompileOptions>> options = tools::parse_options(argc, argv); !options.ok()) {
-    status = options.status();
-  } else if (*options) {
-    status = (*options)->gemv.empty() ? tools::compile_model(**options) : tools::compile_kernel(**options);
-  }
-  if (!status.ok()) {
-    if (!status.message().empty()) // LLVM's parser has said it already
-      std::fprintf(stderr, "cortiq-compile: %s\n", status.message().c_str());
-    code = exit_code(status);
-  }
-  return formats::exit_code_after_output("cortiq-compile", code);
+  cortiq::formats::prepare_to_write();
+  cortiq::tools::guard_llvm_output(kProgram);
+  return cortiq::runtime::cli::run_tool(kProgram, "this model; --weights=link and a smaller -j take less",
+                                        [&] { return run(argc, argv); });
 }

@@ -33,8 +33,7 @@ enum class HfExperts : uint8_t {
 };
 
 struct HfArch {
-  std::string_view name;     ///< model_type
-  std::string_view cmf_name; ///< arch.arch_name
+  std::string_view name; ///< model_type, which is arch.arch_name of CMF too
   HfMixer mixer = HfMixer::kAttention;
   HfExperts experts = HfExperts::kNone;
   HfWindow window = HfWindow::kNever;

@@ -45,7 +45,7 @@ private:
     if (fields_.has("quantization_config") || whole_.has("quantization_config"))
       return unsupported("the checkpoint is quantized already (quantization_config); take the unquantized one");
     out_.arch = Json::object();
-    out_.arch["arch_name"] = out_.type->cmf_name;
+    out_.arch["arch_name"] = out_.type->name;
     return {};
   }
 

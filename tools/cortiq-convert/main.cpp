@@ -20,11 +20,9 @@
 
 namespace {
 
-using cortiq::Status;
 using cortiq::convert::ConvertOptions;
 using cortiq::convert::ConvertSummary;
 using cortiq::runtime::cli::complain;
-using cortiq::runtime::cli::kBadInput;
 
 constexpr char kProgram[] = "cortiq-convert";
 
@@ -74,7 +72,7 @@ void print_text(const ConvertOptions& options, const ConvertSummary& summary) {
               static_cast<double>(summary.bytes_out) / 1048576, static_cast<double>(summary.bytes_in) / 1048576);
 }
 
-int run(int argc, char** argv) {
+cortiq::StatusOr<int> run(int argc, char** argv) {
   CLI::App app("Converts a model to CMF: a GGUF file, or a checkpoint folder with config.json, tokenizer.json and "
                "*.safetensors.\nWeights that CMF can hold as they are keep their values bit for bit; others change "
                "only on request.",
@@ -103,38 +101,27 @@ int run(int argc, char** argv) {
   if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
     return *end;
   if (!quant.empty()) {
-    const auto codec = cortiq::convert::parse_quant(quant);
-    if (!codec.ok())
-      return complain(kProgram, codec.status().message(), kBadInput);
-    options.quant.quant = *codec;
+    CORTIQ_ASSIGN_OR_RETURN(options.quant.quant, cortiq::convert::parse_quant(quant));
   }
   if (!shard_size.empty()) {
-    const auto size = cortiq::convert::parse_shard_size(shard_size);
-    if (!size.ok())
-      return complain(kProgram, size.status().message(), kBadInput);
-    options.shard_size = *size;
+    CORTIQ_ASSIGN_OR_RETURN(options.shard_size, cortiq::convert::parse_shard_size(shard_size));
   }
   for (const std::string& text : tensor_quants) {
-    auto parsed = cortiq::convert::parse_tensor_quant(text);
-    if (!parsed.ok())
-      return complain(kProgram, parsed.status().message(), kBadInput);
-    options.quant.tensor_quants.push_back(*std::move(parsed));
+    CORTIQ_ASSIGN_OR_RETURN(auto parsed, cortiq::convert::parse_tensor_quant(text));
+    options.quant.tensor_quants.push_back(std::move(parsed));
   }
-  cortiq::StatusOr<ConvertSummary> summary = [&] {
-    cortiq::convert::ProgressBar bar;
+  const auto convert = [&] {
+    cortiq::convert::ProgressBar bar; // gone before anything else is printed
     options.progress = [&](const char* what, double done) { bar.update(what, done); };
     return cortiq::convert::convert(options);
-  }();
-  if (!summary.ok())
-    return complain(kProgram, summary.status().message(), cortiq::exit_code(summary.status()));
-  for (const std::string& warning : summary->warnings)
+  };
+  CORTIQ_ASSIGN_OR_RETURN(const ConvertSummary summary, convert());
+  for (const std::string& warning : summary.warnings)
     complain(kProgram, "note: " + warning, 0);
   if (json)
-    print_json(options, *summary);
+    print_json(options, summary);
   else
-    print_text(options, *summary);
-  if (std::fflush(stdout) != 0)
-    return complain(kProgram, "standard output cannot be written; is its disk full, or its pipe closed?", kBadInput);
+    print_text(options, summary);
   return 0;
 }
 

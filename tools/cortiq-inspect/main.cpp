@@ -15,12 +15,9 @@
 
 namespace {
 
-using cortiq::Status;
 using cortiq::inspect::Arguments;
 using cortiq::inspect::Mode;
 using cortiq::inspect::Option;
-using cortiq::runtime::cli::complain;
-using cortiq::runtime::cli::kBadInput;
 
 constexpr char kProgram[] = "cortiq-inspect";
 
@@ -49,23 +46,22 @@ public:
     }
   }
 
-  /// The mode asked for, with `arguments` filled in; null and a sentence if they do not go together.
-  const Mode* select(std::string& problem) {
+  /// The mode asked for, with `arguments` filled in.
+  cortiq::StatusOr<const Mode*> select() {
     const Mode* chosen = nullptr;
     for (const auto& [mode, given] : modes_) {
       if (given->option->count() == 0)
         continue;
-      if (chosen != nullptr) {
-        problem = std::string(mode->flag) + " and " + chosen->flag + " exclude each other";
-        return nullptr;
-      }
+      if (chosen != nullptr)
+        return cortiq::invalid(std::string(mode->flag) + " and " + chosen->flag + " exclude each other; see --help");
       chosen = mode;
       arguments_.value = given->value;
     }
     if (chosen == nullptr)
       chosen = cortiq::inspect::modes()[0];
-    problem = check_options(*chosen);
-    return problem.empty() ? chosen : nullptr;
+    if (const std::string problem = check_options(*chosen); !problem.empty())
+      return cortiq::invalid(problem + "; see --help");
+    return chosen;
   }
 
   const Arguments& arguments() const { return arguments_; }
@@ -105,20 +101,15 @@ private:
   Arguments arguments_;
 };
 
-int run(int argc, char** argv) {
+cortiq::StatusOr<int> run(int argc, char** argv) {
   CLI::App app("Says what is in a model file: CMF, GGUF or a compiled artifact.", kProgram);
   app.set_version_flag("--version", "cortiq-inspect " CORTIQ_VERSION " (reads CMF 2, GGUF 2 and 3, artifact schema " +
                                         std::to_string(cortiq::formats::kArtifactSchemaVersion) + ")");
   CommandLine line(app);
   if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
     return *end;
-  std::string problem;
-  const Mode* mode = line.select(problem);
-  if (mode == nullptr)
-    return complain(kProgram, problem + "; see --help", kBadInput);
-  const Status status = mode->run(line.arguments());
-  if (!status.ok())
-    return complain(kProgram, status.message(), cortiq::exit_code(status));
+  CORTIQ_ASSIGN_OR_RETURN(const Mode* const mode, line.select());
+  CORTIQ_RETURN_IF_ERROR(mode->run(line.arguments()));
   return 0;
 }
 

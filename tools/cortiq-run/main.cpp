@@ -24,7 +24,6 @@ namespace {
 
 using cortiq::Status;
 using cortiq::StatusOr;
-using cortiq::runtime::cli::complain;
 using cortiq::runtime::cli::Loaded;
 using cortiq::runtime::cli::RunOptions;
 
@@ -104,12 +103,13 @@ Status run(RunOptions& options, int argc, char** argv) {
 int main(int argc, char** argv) {
   cortiq::formats::prepare_to_write();
   return cortiq::runtime::cli::run_tool(
-      kProgram, "this model; a shorter --max-context, --kv q8, or --memory for a model of experts takes less", [&] {
+      kProgram, "this model; a shorter --max-context, --kv q8, or --memory for a model of experts takes less",
+      [&]() -> StatusOr<int> {
         RunOptions options;
         const auto outcome = cortiq::runtime::cli::parse_run_options(argc, argv, kProgram, options);
         if (!outcome.run)
           return outcome.exit;
-        const Status status = run(options, argc, argv);
-        return status.ok() ? 0 : complain(kProgram, status.message(), cortiq::exit_code(status));
+        CORTIQ_RETURN_IF_ERROR(run(options, argc, argv));
+        return 0;
       });
 }

@@ -20,7 +20,6 @@
 namespace {
 
 using cortiq::Status;
-using cortiq::runtime::cli::complain;
 
 constexpr char kProgram[] = "cortiq-serve";
 using namespace cortiq::serve;
@@ -118,13 +117,14 @@ void give_memory_back() {
 
 int main(int argc, char** argv) {
   give_memory_back();
-  return cortiq::runtime::cli::run_tool(
-      kProgram, "this model; fewer --sessions, a shorter --max-context or --kv q8 take less", [&] {
-        ServeOptions options;
-        const ParseOutcome outcome = parse_serve_options(argc, argv, options);
-        if (!outcome.run)
-          return outcome.exit;
-        const Status status = serve(options);
-        return status.ok() ? 0 : complain(kProgram, status.message(), cortiq::exit_code(status));
-      });
+  return cortiq::runtime::cli::run_tool(kProgram,
+                                        "this model; fewer --sessions, a shorter --max-context or --kv q8 take less",
+                                        [&]() -> cortiq::StatusOr<int> {
+                                          ServeOptions options;
+                                          const ParseOutcome outcome = parse_serve_options(argc, argv, options);
+                                          if (!outcome.run)
+                                            return outcome.exit;
+                                          CORTIQ_RETURN_IF_ERROR(serve(options));
+                                          return 0;
+                                        });
 }

@@ -16,7 +16,6 @@
 namespace {
 
 using cortiq::Status;
-using cortiq::runtime::cli::complain;
 
 constexpr char kProgram[] = "cortiq-skill";
 
@@ -101,7 +100,7 @@ void declare(CLI::App& app, Words& w, std::function<Status()>& work) {
   app.require_subcommand(1);
 }
 
-int run(int argc, char** argv) {
+cortiq::StatusOr<int> run(int argc, char** argv) {
   CLI::App app("Skills and masks of CMF files; keys, and signatures of CMF files and artifacts.", kProgram);
   app.set_version_flag("--version", "cortiq-skill " CORTIQ_VERSION " (CMF 2)");
   Words words;
@@ -109,8 +108,7 @@ int run(int argc, char** argv) {
   declare(app, words, work);
   if (const std::optional<int> end = cortiq::runtime::cli::parse_command_line(app, kProgram, argc, argv))
     return *end;
-  if (const Status status = work(); !status.ok())
-    return complain(kProgram, status.message(), cortiq::exit_code(status));
+  CORTIQ_RETURN_IF_ERROR(work());
   return 0;
 }
 
