@@ -134,6 +134,22 @@ artifact::ExpertPartT ArtifactBuilder::expert(uint32_t weight, uint32_t input, u
   return part;
 }
 
+void ArtifactBuilder::products(std::initializer_list<artifact::MatmulPartT> parts, bool head) {
+  artifact::MatmulOpT op;
+  for (const artifact::MatmulPartT& part : parts)
+    op.parts.push_back(std::make_unique<artifact::MatmulPartT>(part));
+  stage(std::move(op), head);
+}
+
+void ArtifactBuilder::kv_layer(uint64_t kv_heads, uint64_t dim, uint64_t window, bool ring) {
+  auto kv = std::make_unique<artifact::KvLayerT>();
+  kv->kv_heads = static_cast<uint32_t>(kv_heads);
+  kv->k_dim = kv->v_dim = static_cast<uint32_t>(dim);
+  kv->window = static_cast<uint32_t>(window);
+  kv->ring = ring;
+  program.kv_layers.push_back(std::move(kv));
+}
+
 void ArtifactBuilder::begin_stage(bool head) {
   program.stages.push_back(std::make_unique<artifact::StageT>());
   program.stages.back()->head = head;
@@ -176,6 +192,22 @@ compiler::ArtifactContents ArtifactBuilder::contents() {
 
 Status ArtifactBuilder::write(const std::string& path, const compiler::WriteOptions& options) {
   return compiler::writeArtifact(path, contents(), options);
+}
+
+std::vector<float> RandomWeights::numbers(uint64_t count, float spread) {
+  std::uniform_real_distribution<float> distribution(-spread, spread);
+  std::vector<float> out(count);
+  for (float& value : out)
+    value = distribution(random_);
+  return out;
+}
+
+uint32_t RandomWeights::matrix(uint64_t rows, uint64_t cols, float spread) {
+  return builder_.matrix("m" + std::to_string(names_++), rows, cols, numbers(rows * cols, spread));
+}
+
+uint32_t RandomWeights::vector(uint64_t count, float spread) {
+  return builder_.vector("v" + std::to_string(names_++), numbers(count, spread));
 }
 
 } // namespace cortiq::test

@@ -3,7 +3,9 @@
 // Puts small artifacts together: weights from floats, kernels from scalar_kernel(), slots from element counts.
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,10 @@ public:
   /// The same for one expert: its pairs' records, or the token's own value.
   artifact::ExpertPartT expert(uint32_t weight, uint32_t input, uint32_t token, uint32_t out,
                                uint32_t bias = 0xffffffff);
+  /// A stage of these products.
+  void products(std::initializer_list<artifact::MatmulPartT> parts, bool head = false);
+  /// The layer's part of the cache: keys and values of `dim` each; `window` and `ring` as in the schema.
+  void kv_layer(uint64_t kv_heads, uint64_t dim, uint64_t window = 0, bool ring = false);
   template <class OpT>
   void stage(OpT op, bool head = false) {
     begin_stage(head);
@@ -59,6 +65,22 @@ private:
   std::vector<compiler::KernelCode> code_;
   std::map<std::string, uint32_t> kernel_index_;
   std::vector<std::vector<uint8_t>> packed_;
+};
+
+/// Weights of random numbers under names of their own: "m0", "v1", …
+class RandomWeights {
+public:
+  RandomWeights(ArtifactBuilder& builder, uint32_t seed) : builder_(builder), random_(seed) {}
+
+  /// Uniform in [-spread, spread).
+  std::vector<float> numbers(uint64_t count, float spread);
+  uint32_t matrix(uint64_t rows, uint64_t cols, float spread);
+  uint32_t vector(uint64_t count, float spread);
+
+private:
+  ArtifactBuilder& builder_;
+  std::mt19937 random_;
+  int names_ = 0;
 };
 
 } // namespace cortiq::test

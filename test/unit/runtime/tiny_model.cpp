@@ -178,12 +178,6 @@ void TinyModel::build(ArtifactBuilder& b) const {
     return b.matrix(name, rows, w.size() / rows, w);
   };
   auto vector = [&](const std::string& name) { return b.vector(name, weights_.at(name)); };
-  auto matmul = [&](std::initializer_list<artifact::MatmulPartT> parts, bool head = false) {
-    artifact::MatmulOpT op;
-    for (const artifact::MatmulPartT& part : parts)
-      op.parts.push_back(std::make_unique<artifact::MatmulPartT>(part));
-    b.stage(std::move(op), head);
-  };
   auto norm = [&](uint32_t weight, bool head = false) {
     artifact::NormOpT op;
     op.input = x;
@@ -204,14 +198,10 @@ void TinyModel::build(ArtifactBuilder& b) const {
   b.stage(std::move(look_up));
   for (int layer = 0; layer < 2; ++layer) {
     auto own = [&](const char* name) { return layer_name(layer, name); };
-    auto kv = std::make_unique<artifact::KvLayerT>();
-    kv->kv_heads = kKvHeads;
-    kv->k_dim = kv->v_dim = kHeadDim;
-    kv->window = layer == 1 ? kWindow : 0;
-    b.program.kv_layers.push_back(std::move(kv));
+    b.kv_layer(kKvHeads, kHeadDim, layer == 1 ? kWindow : 0);
     norm(vector(own("norm1")));
-    matmul({b.matmul(matrix(own("q"), kQ), n, q, vector(own("q_bias"))), b.matmul(matrix(own("k"), kKv), n, k),
-            b.matmul(matrix(own("v"), kKv), n, v)});
+    b.products({b.matmul(matrix(own("q"), kQ), n, q, vector(own("q_bias"))), b.matmul(matrix(own("k"), kKv), n, k),
+                b.matmul(matrix(own("v"), kKv), n, v)});
     artifact::AttentionPrepOpT prep;
     prep.q = q;
     prep.k = k;
@@ -235,19 +225,19 @@ void TinyModel::build(ArtifactBuilder& b) const {
       attention.sinks = vector("sinks");
     attention.out = attended;
     b.stage(std::move(attention));
-    matmul({b.matmul(matrix(own("o"), kHidden), attended, x, 0xffffffff, x)});
+    b.products({b.matmul(matrix(own("o"), kHidden), attended, x, 0xffffffff, x)});
     norm(vector(own("norm2")));
-    matmul({b.matmul(matrix(own("gate"), kFfn), n, gate), b.matmul(matrix(own("up"), kFfn), n, up)});
+    b.products({b.matmul(matrix(own("gate"), kFfn), n, gate), b.matmul(matrix(own("up"), kFfn), n, up)});
     artifact::GluOpT glu;
     glu.gate = gate;
     glu.up = up;
     glu.activation = layer == 0 ? artifact::Activation::Silu : artifact::Activation::GeluTanh;
     glu.out = act;
     b.stage(std::move(glu));
-    matmul({b.matmul(matrix(own("down"), kHidden), act, x, 0xffffffff, x)});
+    b.products({b.matmul(matrix(own("down"), kHidden), act, x, 0xffffffff, x)});
   }
   norm(vector("norm"), true);
-  matmul({b.matmul(embed, n, logits)}, true);
+  b.products({b.matmul(embed, n, logits)}, true);
   artifact::LogitsOpT cap;
   cap.input = logits;
   cap.multiplier = 0.5f;
