@@ -31,8 +31,7 @@ artifact::AttentionOpT rowOf(kernel::AttentionOp op, const ProgramNumbers& numbe
   r.scale = toFloat(op.getScale());
   r.softcap = toFloat(op.getSoftcap());
   r.sinks = numbers.weight(op.getSinks());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setResults(op, numbers, r);
   r.q_still = numbers.slot(op.getStill());
   r.sink_k = numbers.weight(op.getAnchorKeys());
   r.sink_v = numbers.weight(op.getAnchorValues());

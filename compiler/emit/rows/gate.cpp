@@ -7,8 +7,7 @@ artifact::GateOpT rowOf(kernel::GateOp op, const ProgramNumbers& numbers) {
   r.x = numbers.slot(op.getX());
   r.g = numbers.slot(op.getG());
   r.function = static_cast<artifact::GateFunction>(op.getFunction());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setResults(op, numbers, r);
   return r;
 }
 

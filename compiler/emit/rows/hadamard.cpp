@@ -5,8 +5,7 @@ namespace cortiq::compiler {
 artifact::HadamardOpT rowOf(kernel::HadamardOp op, const ProgramNumbers& numbers) {
   artifact::HadamardOpT r;
   r.input = numbers.slot(op.getX());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setResults(op, numbers, r);
   r.block = op.getBlock();
   r.negative.assign((op.getNegative().size() + 7) / 8, 0);
   for (auto [i, negative] : llvm::enumerate(op.getNegative()))

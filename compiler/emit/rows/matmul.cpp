@@ -23,8 +23,7 @@ artifact::MatmulOpT rowOf(kernel::MatmulOp op, const ProgramNumbers& numbers) {
 artifact::QuantizeOpT rowOf(kernel::QuantizeOp op, const ProgramNumbers& numbers) {
   artifact::QuantizeOpT r;
   r.input = numbers.slot(op.getInput());
-  r.act_out = numbers.slot(op.getAct());
-  r.out = numbers.slot(op.getOut());
+  setResults(op, numbers, r);
   r.column_scale = numbers.weight(op.getColumnScale());
   return r;
 }

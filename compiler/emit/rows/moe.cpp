@@ -50,8 +50,7 @@ artifact::MoeGatherOpT rowOf(kernel::MoeGatherOp op, const ProgramNumbers& numbe
   r.experts = op.getExperts();
   r.x = numbers.slot(op.getX());
   r.act = numbers.slot(op.getQx());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setResults(op, numbers, r);
   r.column_scales = columnScales(op.getColumnScales(), numbers);
   return r;
 }
@@ -77,13 +76,7 @@ artifact::MoeMatmulOpT rowOf(kernel::MoeMatmulOp op, const ProgramNumbers& numbe
 artifact::MoeGluOpT rowOf(kernel::MoeGluOp op, const ProgramNumbers& numbers) {
   artifact::MoeGluOpT r;
   r.plan = numbers.slot(op.getPlan());
-  r.gate = numbers.slot(op.getGate());
-  r.up = numbers.slot(op.getUp());
-  r.activation = static_cast<artifact::Activation>(op.getActivation());
-  r.alpha = toFloat(op.getAlpha());
-  r.limit = toFloat(op.getLimit());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setGatedUnit(op, numbers, r);
   r.widths.assign(op.getWidths().begin(), op.getWidths().end());
   r.column_scales = columnScales(op.getColumnScales(), numbers);
   return r;

@@ -15,8 +15,7 @@ artifact::PlaceOpT rowOf(kernel::PlaceOp op, const ProgramNumbers& numbers) {
   artifact::PlaceOpT r;
   r.input = numbers.slot(op.getInput());
   r.from.assign(op.getFrom().begin(), op.getFrom().end());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setResults(op, numbers, r);
   return r;
 }
 

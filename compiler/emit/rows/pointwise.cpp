@@ -17,8 +17,7 @@ artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers) {
   r.sum_out = numbers.slot(op.getSum());
   r.weight = numbers.weight(op.getWeight());
   r.eps = toFloat(op.getEps());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setResults(op, numbers, r);
   r.scale = toFloat(op.getScale());
   r.bias = numbers.weight(op.getBias());
   r.centered = op.getCentered();
@@ -27,13 +26,7 @@ artifact::NormOpT rowOf(kernel::NormOp op, const ProgramNumbers& numbers) {
 
 artifact::GluOpT rowOf(kernel::GluOp op, const ProgramNumbers& numbers) {
   artifact::GluOpT r;
-  r.gate = numbers.slot(op.getGate());
-  r.up = numbers.slot(op.getUp());
-  r.activation = static_cast<artifact::Activation>(op.getActivation());
-  r.alpha = toFloat(op.getAlpha());
-  r.limit = toFloat(op.getLimit());
-  r.out = numbers.slot(op.getOut());
-  r.act_out = numbers.slot(op.getAct());
+  setGatedUnit(op, numbers, r);
   return r;
 }
 

@@ -41,6 +41,24 @@ inline float toFloat(const llvm::APFloat& value) {
   return value.convertToFloat();
 }
 
+/// Where the results of `op` go: as floats, as int8, or both.
+template <class Op, class Row>
+void setResults(Op op, const ProgramNumbers& numbers, Row& row) {
+  row.out = numbers.slot(op.getOut());
+  row.act_out = numbers.slot(op.getAct());
+}
+
+/// A gated activation, of a layer or of experts.
+template <class Op, class Row>
+void setGatedUnit(Op op, const ProgramNumbers& numbers, Row& row) {
+  row.gate = numbers.slot(op.getGate());
+  row.up = numbers.slot(op.getUp());
+  row.activation = static_cast<artifact::Activation>(op.getActivation());
+  row.alpha = toFloat(op.getAlpha());
+  row.limit = toFloat(op.getLimit());
+  setResults(op, numbers, row);
+}
+
 /// Fills `out` with the row of `op`, any call of a stage.
 void fillRow(mlir::Operation* op, const ProgramNumbers& numbers, artifact::OpUnion& out);
 
