@@ -168,7 +168,7 @@ class Arm:
 
 
 def main():
-    args = harness.arguments(__doc__, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
+    args = harness.arguments(__doc__, models=harness.MODELS)
     programs = find_programs(args)
     harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-inspect")
     harness.need_fixtures(args, MODEL)

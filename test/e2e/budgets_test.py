@@ -60,11 +60,9 @@ def peak_memory(command, artifact):
 
 
 def main():
-    args = harness.arguments(__doc__, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
+    args = harness.arguments(__doc__, models=harness.MODELS)
     harness.need_tools(args, "cortiq-compile", "cortiq-run")
-    model = os.path.join(args.models, MODEL)
-    if not os.path.exists(model):
-        harness.skip_all(f"{MODEL} is not in {args.models}: tools/demo fetches it")
+    model = harness.need_model(args, MODEL)
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         artifact = os.path.realpath(scratch.path("smollm2.cqa"))

@@ -12,11 +12,9 @@ TURNS = {"Why is the sky blue?": "scatter", "What is photosynthesis?": "light"}
 
 
 def main():
-    args = harness.arguments(__doc__, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
+    args = harness.arguments(__doc__, models=harness.MODELS)
     harness.need_tools(args, "cortiq-compile", "cortiq-run")
-    model = os.path.join(args.models, MODEL)
-    if not os.path.exists(model):
-        harness.skip_all(f"{MODEL} is not in {args.models}: tools/demo fetches it")
+    model = harness.need_model(args, MODEL)
     tally = harness.Tally()
     run = os.path.join(args.bin, "cortiq-run")
     with harness.Scratch() as scratch:

@@ -109,7 +109,7 @@ def run_page(tally, args, page, found, artifact):
 
 
 def main():
-    args = harness.arguments(__doc__, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"},
+    args = harness.arguments(__doc__, models=harness.MODELS,
                              page={"help": "only this page, as docs/targets.md"})
     harness.need_tools(args, "cortiq-compile", "cortiq-run", "cortiq-inspect", "cortiq-bench", "cortiq-convert", "cortiq-serve", "cortiq-skill")
     tally = harness.Tally()

@@ -169,9 +169,7 @@ def check_text(tally, args):
 
 def check_real(tally, args):
     harness.need_fixtures(args, "models", "real")
-    model = os.path.join(args.models, REAL_MODEL)
-    if not os.path.exists(model):
-        harness.skip_all(f"{REAL_MODEL} is not in {args.models}: tools/demo fetches it")
+    model = harness.need_model(args, REAL_MODEL)
     run_checker(tally, args, "fixtures.py", "--real", model, *numeric_flags(args))
 
 
@@ -186,7 +184,7 @@ CHECKS = {
 
 def main():
     args = harness.arguments(__doc__, check={"choices": CHECKS, "required": True}, numerics={"choices": ["exact", "fast"], "default": "exact"},
-                             backend={"default": ""}, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
+                             backend={"default": ""}, models=harness.MODELS)
     harness.need_fixtures(args, "check")
     check, programs = CHECKS[args.check]
     harness.need_tools(args, *programs)

@@ -11,6 +11,7 @@ SKIPPED = 77  # ctest's SKIP_RETURN_CODE of every script here
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cases")
 KEY_OF_NOBODY = "00" * 32
 ANOTHER_KEY = "required is another key"  # what a refusal says for --require-key; it does not repeat the key, which may be a secret one
+MODELS = {"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"}  # for arguments(models=MODELS)
 SIGNALS = {-4: "SIGILL", -6: "SIGABRT", -8: "SIGFPE", -7: "SIGBUS", -9: "SIGKILL", -11: "SIGSEGV"}
 
 
@@ -66,6 +67,14 @@ def need_fixtures(args, *parts):
     path = os.path.join(args.fixtures, *parts)
     if not args.fixtures or not os.path.exists(path):
         skip_all(f"CORTIQ_FIXTURES does not name a folder with {os.path.join(*parts)}")
+    return path
+
+
+def need_model(args, name):
+    """A real model, for scripts with models=MODELS."""
+    path = os.path.join(args.models, name)
+    if not os.path.exists(path):
+        skip_all(f"{name} is not in {args.models}: tools/demo fetches it")
     return path
 
 

@@ -110,7 +110,7 @@ def check_chat(run, scratch):
 
 
 def main():
-    args = harness.arguments(__doc__, models={"default": os.environ.get("CORTIQ_MODELS", ""), "help": "folder of real models (CORTIQ_MODELS)"})
+    args = harness.arguments(__doc__, models=harness.MODELS)
     harness.need_tools(args, "cortiq-compile", "cortiq-run")
     tally = harness.Tally()
     with harness.Scratch() as scratch:

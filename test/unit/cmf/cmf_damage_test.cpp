@@ -1,15 +1,13 @@
 // Random damage: a reader may accept or refuse a damaged file, but it answers in words and never reads past its bytes.
 
 #include <gtest/gtest.h>
-#include <random>
 
 #include "formats/cmf/cmf_file.h"
+#include "test/unit/base/damage.h"
 #include "test/unit/cmf/sample.h"
 
 namespace cortiq::formats {
 namespace {
-
-constexpr int kTrials = 2000;
 
 /// Uses everything that an opened file hands out, so that a sanitizer sees bad views.
 void use(const CmfFile& file) {
@@ -29,31 +27,9 @@ void use(const CmfFile& file) {
   EXPECT_GE(sum, 0u);
 }
 
+/// `interesting` bytes are where the structure is; payload bytes are all alike.
 void try_damage(const std::vector<uint8_t>& sound, size_t interesting, uint32_t seed) {
-  const test::ScratchFolder folder;
-  std::mt19937 random(seed);
-  int refused = 0;
-  for (int trial = 0; trial < kTrials; ++trial) {
-    std::vector<uint8_t> bytes = sound;
-    if (trial % 4 == 0) {
-      bytes.resize(random() % bytes.size());
-    } else {
-      // Mostly where the structure is; payload bytes are all alike.
-      const size_t range = trial % 4 == 1 ? bytes.size() : interesting;
-      for (uint32_t flips = 1 + random() % 3; flips > 0; --flips)
-        bytes[random() % range] ^= static_cast<uint8_t>(1 + random() % 255);
-    }
-    test::write_bytes(folder / "a.cmf", bytes);
-    const StatusOr<CmfFile> file = CmfFile::open(folder / "a.cmf");
-    if (file.ok()) {
-      use(*file);
-      continue;
-    }
-    ++refused;
-    ASSERT_TRUE(test::is_one_sentence(file.status().message())) << file.status().message();
-    ASSERT_EQ(exit_code(file.status()), 2);
-  }
-  EXPECT_GT(refused, kTrials / 4) << "the damage has to hit something";
+  test::expect_answers_to_damage(sound, interesting, seed, "a.cmf", CmfFile::open, use);
 }
 
 TEST(CmfDamage, WrittenFile) {

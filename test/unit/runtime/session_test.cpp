@@ -13,6 +13,7 @@
 namespace cortiq::runtime {
 namespace {
 
+using test::relative_error;
 using test::TinyModel;
 using ::testing::HasSubstr;
 
@@ -61,15 +62,6 @@ protected:
       out.insert(out.end(), logits->begin(), logits->end());
     }
     return out;
-  }
-
-  static double relative_error(std::span<const float> got, std::span<const double> want) {
-    double error = 0, size = 0;
-    for (size_t i = 0; i < want.size(); ++i) {
-      error += (got[i] - want[i]) * (got[i] - want[i]);
-      size += want[i] * want[i];
-    }
-    return std::sqrt(error / size);
   }
 
   test::TemporaryFolder folder_;

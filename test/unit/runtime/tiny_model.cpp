@@ -359,4 +359,13 @@ Status TinyModel::write(const std::string& path, std::span<const TinyModel> skil
   return builder.write(path);
 }
 
+double relative_error(std::span<const float> got, std::span<const double> want) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    error += (got[i] - want[i]) * (got[i] - want[i]);
+    size += want[i] * want[i];
+  }
+  return std::sqrt(error / size);
+}
+
 } // namespace cortiq::test

@@ -51,4 +51,7 @@ private:
   bool masked_ = false;
 };
 
+/// The error of `got` in parts of `want`, root mean squares both.
+double relative_error(std::span<const float> got, std::span<const double> want);
+
 } // namespace cortiq::test

@@ -6,6 +6,7 @@
 #include "formats/layout/layout.h"
 #include "test/unit/spirv/activations.h"
 #include "test/unit/spirv/device.h"
+#include "test/unit/spirv/numbers.h"
 
 namespace cortiq::codegen {
 namespace {
@@ -36,15 +37,6 @@ Matrix matrix(uint32_t rows, uint32_t cols, uint32_t seed) {
   EXPECT_TRUE(fill_random(*find_codec("q4_0"), LayoutId::kPlanes, rows, cols, seed, m.packed).ok());
   m.packed.resize((m.packed.size() + 15) / 16 * 16);
   return m;
-}
-
-void expect_near(const std::vector<float>& got, const std::vector<double>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  double largest = 0;
-  for (const double w : want)
-    largest = std::max(largest, std::fabs(w));
-  for (size_t i = 0; i < got.size(); ++i)
-    ASSERT_LE(std::fabs(got[i] - want[i]), kBound * largest) << i << ": " << got[i] << ", " << want[i];
 }
 
 class Fused : public ShaderTest {};
@@ -131,7 +123,7 @@ TEST_F(Fused, ANormAndAGatedUnitTakeTwoDispatches) {
         squares += h[i] * h[i];
       }
       const std::span<const uint32_t> arena = d.buffers[kArena];
-      expect_near(floats(arena.subspan(h_at + t * kHidden, kHidden)), h);
+      expect_near(floats(arena.subspan(h_at + t * kHidden, kHidden)), h, kBound);
       std::vector<double> normed;
       for (uint32_t i = 0; i < kHidden; ++i)
         normed.push_back(h[i] * norm[i]);
@@ -156,7 +148,7 @@ TEST_F(Fused, ANormAndAGatedUnitTakeTwoDispatches) {
       std::vector<float> got;
       for (uint32_t i = 0; i < kInner; ++i)
         got.push_back(std::bit_cast<float>(arena[out_at + t * 1024 + lane_place(i)]));
-      expect_near(got, want);
+      expect_near(got, want, kBound);
     }
   }
 }

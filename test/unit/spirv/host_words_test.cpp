@@ -8,15 +8,12 @@
 
 #include "formats/artifact/shader_abi.h"
 #include "test/unit/spirv/device.h"
+#include "test/unit/spirv/numbers.h"
 
 namespace cortiq::codegen {
 namespace {
 
 using namespace formats;
-
-uint32_t bits(float value) {
-  return std::bit_cast<uint32_t>(value);
-}
 
 class HostWords : public ShaderTest {
 protected:

@@ -8,15 +8,12 @@
 #include "formats/layout/layout.h"
 #include "test/unit/spirv/activations.h"
 #include "test/unit/spirv/device.h"
+#include "test/unit/spirv/numbers.h"
 
 namespace cortiq::codegen {
 namespace {
 
 using namespace formats; // codecs, and the numbers of shader_abi.h
-
-uint32_t bits(float x) {
-  return std::bit_cast<uint32_t>(x);
-}
 
 struct RouteCase {
   uint32_t experts, chosen, scoring;

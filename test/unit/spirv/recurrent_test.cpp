@@ -5,6 +5,7 @@
 #include "formats/artifact/shader_abi.h"
 #include "test/unit/spirv/activations.h"
 #include "test/unit/spirv/device.h"
+#include "test/unit/spirv/numbers.h"
 
 namespace cortiq::codegen {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 using namespace formats; // the numbers of shader_abi.h
 
 class Recurrent : public ShaderTest {};
-
-double logistic(double x) {
-  return 1 / (1 + std::exp(-x));
-}
 
 TEST_F(Recurrent, Convolutions) {
   constexpr uint32_t kChannels = 70, kTaps = 4, kSteps = 3, kBatch = 2;
