@@ -30,6 +30,6 @@ cortiq::StatusOr<int> run(int argc, char** argv) {
 int main(int argc, char** argv) {
   cortiq::formats::prepare_to_write();
   cortiq::tools::guard_llvm_output(kProgram);
-  return cortiq::runtime::cli::run_tool(kProgram, "this model; --weights=link and a smaller -j take less",
+  return cortiq::runtime::cli::run_tool(kProgram, "this model; a smaller -j takes less",
                                         [&] { return run(argc, argv); });
 }
