@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t kBlock = 32;
 constexpr uint32_t kBytes = 4;
-constexpr LayoutField kHeader[] = {{"d", 0, 2, 1}};
 constexpr LayoutField kFields[] = {{"qs", 0, 4, 1}};
 
 PlaneSizes planes_u(uint64_t cols) {
@@ -59,18 +58,7 @@ void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) 
 
 constexpr RecordForm factor_form(CodecId codec, decltype(RecordForm::planes) planes,
                                  decltype(RecordForm::decode) decode) {
-  return {
-      .codec = codec,
-      .block = kBlock,
-      .block_bytes = kBytes,
-      .header = kHeader,
-      .fields = kFields,
-      .planes = planes,
-      .write_header = write_row_scale,
-      .write_records = write_records,
-      .decode = decode,
-      .fill_row = fill_row,
-  };
+  return with_row_scale(block_form<kBlock, kBytes>(codec, kFields, write_records, decode, fill_row), planes);
 }
 
 } // namespace

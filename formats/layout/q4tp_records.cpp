@@ -145,19 +145,12 @@ template <uint32_t kBytes>
 constexpr RecordForm ladder_form(CodecId codec, std::span<const LayoutField> fields,
                                  decltype(RecordForm::write_header) header, decltype(RecordForm::write_records) records,
                                  decltype(RecordForm::decode) decode, decltype(RecordForm::fill_row) fill) {
-  return {
-      .codec = codec,
-      .block = kBlock,
-      .block_bytes = kBytes,
-      .header = kHeader,
-      .fields = fields,
-      .blocks_per_code_word = kCodesPerWord,
-      .planes = planes<kBytes>,
-      .write_header = header,
-      .write_records = records,
-      .decode = decode,
-      .fill_row = fill,
-  };
+  RecordForm form = block_form<kBlock, kBytes>(codec, fields, records, decode, fill);
+  form.header = kHeader;
+  form.blocks_per_code_word = kCodesPerWord;
+  form.planes = planes<kBytes>;
+  form.write_header = header;
+  return form;
 }
 
 } // namespace

@@ -10,7 +10,6 @@ namespace cortiq::formats {
 namespace {
 
 constexpr uint32_t kBlock = 4;
-constexpr LayoutField kHeader[] = {{"d", 0, 2, 1}};
 constexpr LayoutField kFields[] = {{"q", 0, 4, 1}};
 // Standard deviation of a uniform int8.
 constexpr float kCodeDeviation = 73.9f;
@@ -49,18 +48,7 @@ void fill_row(RandomStream& random, uint64_t cols, const MutableRowPlanes& row) 
 }
 
 constexpr RecordForm row_form(CodecId codec, decltype(RecordForm::planes) planes, decltype(RecordForm::decode) decode) {
-  return {
-      .codec = codec,
-      .block = kBlock,
-      .block_bytes = kBlock,
-      .header = kHeader,
-      .fields = kFields,
-      .planes = planes,
-      .write_header = write_row_scale,
-      .write_records = write_records,
-      .decode = decode,
-      .fill_row = fill_row,
-  };
+  return with_row_scale(block_form<kBlock, kBlock>(codec, kFields, write_records, decode, fill_row), planes);
 }
 
 } // namespace

@@ -151,36 +151,35 @@ void decode_converted(const PackedRow& row, uint64_t first, uint64_t count, uint
   codec_info(row.form.codec).decode_row(blocks, 1, weights, 0, out);
 }
 
-/// A form of contiguous blocks whose records are the file's blocks as they stand.
+/// A form of contiguous blocks.
 template <uint32_t kBlock, uint32_t kBytes>
-constexpr RecordForm copied_form(CodecId codec, std::span<const LayoutField> fields,
-                                 decltype(RecordForm::fill_row) fill) {
+constexpr RecordForm block_form(CodecId codec, std::span<const LayoutField> fields,
+                                decltype(RecordForm::write_records) write, decltype(RecordForm::decode) decode,
+                                decltype(RecordForm::fill_row) fill) {
   return {
       .codec = codec,
       .block = kBlock,
       .block_bytes = kBytes,
       .fields = fields,
       .planes = block_planes<kBlock, kBytes>,
-      .write_records = copy_records<kBytes>,
-      .decode = decode_copied,
+      .write_records = write,
+      .decode = decode,
       .fill_row = fill,
   };
 }
 
-/// The same where kTo makes a record of a block, and kFrom the block of the record.
+/// One whose records are the file's blocks as they stand.
+template <uint32_t kBlock, uint32_t kBytes>
+constexpr RecordForm copied_form(CodecId codec, std::span<const LayoutField> fields,
+                                 decltype(RecordForm::fill_row) fill) {
+  return block_form<kBlock, kBytes>(codec, fields, copy_records<kBytes>, decode_copied, fill);
+}
+
+/// One where kTo makes a record of a block, and kFrom the block of the record.
 template <uint32_t kBlock, uint32_t kBytes, auto kTo, auto kFrom>
 constexpr RecordForm converted_form(CodecId codec, std::span<const LayoutField> fields,
                                     decltype(RecordForm::fill_row) fill) {
-  return {
-      .codec = codec,
-      .block = kBlock,
-      .block_bytes = kBytes,
-      .fields = fields,
-      .planes = block_planes<kBlock, kBytes>,
-      .write_records = convert_records<kBytes, kTo>,
-      .decode = decode_converted<kBytes, kFrom>,
-      .fill_row = fill,
-  };
+  return block_form<kBlock, kBytes>(codec, fields, convert_records<kBytes, kTo>, decode_converted<kBytes, kFrom>, fill);
 }
 
 // Building blocks of forms whose payload is a plane of codes and a plane of scales.
@@ -211,21 +210,22 @@ void decode_joined(const PackedRow& row, uint64_t first, uint64_t count, uint64_
 template <uint32_t kBlock, uint32_t kScale, uint32_t kCodes, auto kTo, auto kFrom>
 constexpr RecordForm joined_form(CodecId codec, std::span<const LayoutField> fields,
                                  decltype(RecordForm::fill_row) fill) {
-  return {
-      .codec = codec,
-      .block = kBlock,
-      .block_bytes = kScale + kCodes,
-      .fields = fields,
-      .planes = [](uint64_t cols) { return PlaneSizes{.row_bytes = {cols / kBlock * kCodes, cols / kBlock * kScale}}; },
-      .write_records = join_records<kScale, kCodes, kTo>,
-      .decode = decode_joined<kScale, kCodes, kFrom>,
-      .fill_row = fill,
-  };
+  RecordForm form = block_form<kBlock, kScale + kCodes>(codec, fields, join_records<kScale, kCodes, kTo>,
+                                                        decode_joined<kScale, kCodes, kFrom>, fill);
+  form.planes = [](uint64_t cols) { return PlaneSizes{.row_bytes = {cols / kBlock * kCodes, cols / kBlock * kScale}}; };
+  return form;
 }
 
-/// RecordForm::write_header of a row whose plane 1 is an f16 scale.
-inline void write_row_scale(const RowPlanes& row, uint64_t, uint8_t* out) {
-  std::memcpy(out, row.plane[1], 2);
+// Building blocks of forms whose rows have one scale.
+
+inline constexpr LayoutField kRowScale[] = {{"d", 0, 2, 1}};
+
+/// `form` with plane 1, an f16 scale a row, in its header.
+constexpr RecordForm with_row_scale(RecordForm form, decltype(RecordForm::planes) planes) {
+  form.header = kRowScale;
+  form.planes = planes;
+  form.write_header = [](const RowPlanes& row, uint64_t, uint8_t* out) { std::memcpy(out, row.plane[1], 2); };
+  return form;
 }
 
 } // namespace cortiq::formats
