@@ -161,6 +161,12 @@ def check_parts(tally, o):
         tally.check(f"{name} in parts: all on the device", all_there(result))
         tally.check(f"{name} in parts: validation layer", heard(result))
         del o.environment["CORTIQ_GPU_FAULTS"]
+    # Stacks of experts and segments of a bank have no parts.
+    for experts, says in (("all", "binds at most 41024"), ("bank", "the device binds at most 8000")):
+        program = o.for_gpu(o.model("qwen3_moe-q4tp.cmf"), "--gpu-range", "40000", f"--gpu-experts={experts}")
+        o.environment["CORTIQ_GPU_FAULTS"] = f"matrix={says.rsplit(' ', 1)[1]}"
+        check_against_cpu(tally, o, f"experts beyond the device's range, {experts}", program, [], says=says)
+        del o.environment["CORTIQ_GPU_FAULTS"]
 
 
 if __name__ == "__main__":
