@@ -1,9 +1,8 @@
 // bf16: plain little-endian numbers.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
-#include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -14,20 +13,6 @@ void decode_number(const uint8_t* number, float* out) {
 
 } // namespace
 
-constinit const Codec kBF16Codec = {
-    .id = CodecId::kBF16,
-    .name = "bf16",
-    .cmf_name = "bf16",
-    .gguf_name = "BF16",
-    .cmf_code = 2,
-    .gguf_code = 30,
-    .block = 1,
-    .block_bytes = 2,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kFloat,
-    .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_blocks<1, 2, decode_number>,
-};
+constinit const Codec kBF16Codec = plain_numbers<2, decode_number>(CodecId::kBF16, "bf16", "BF16", 2, 30);
 
 } // namespace cortiq::formats

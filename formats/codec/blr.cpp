@@ -9,6 +9,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -76,22 +77,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kBLRCodec = {
-    .id = CodecId::kBLR,
-    .name = "blr",
-    .cmf_name = "blr",
-    .gguf_name = "",
-    .cmf_code = 19,
-    .gguf_code = -1,
-    .block = 8,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kFloat,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-    .variable_size = true,
-    .validate = validate,
-};
+constinit const Codec kBLRCodec =
+    of_variable_size(cmf_planes(CodecId::kBLR, "blr", 19, 8, DotForm::kFloat, payload_bytes, decode_row), validate);
 
 } // namespace cortiq::formats

@@ -6,6 +6,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -31,39 +32,15 @@ void decode_v_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t
     out[i] *= half_to_float(load_u16(col_scales + 2 * i));
 }
 
+constexpr Codec factor(CodecId id, std::string_view name, decltype(Codec::decode_row) decode_row) {
+  Codec row = cmf_planes(id, name, -1, 8, DotForm::kAffineInt, payload_bytes, decode_row);
+  row.cmf_name = "";
+  return row;
+}
+
 } // namespace
 
-constinit const Codec kBLRUCodec = {
-    .id = CodecId::kBLRU,
-    .name = "blr_u",
-    .cmf_name = "",
-    .gguf_name = "",
-    .cmf_code = -1,
-    .gguf_code = -1,
-    .block = 8,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_u_row,
-};
-
-constinit const Codec kBLRVCodec = {
-    .id = CodecId::kBLRV,
-    .name = "blr_v",
-    .cmf_name = "",
-    .gguf_name = "",
-    .cmf_code = -1,
-    .gguf_code = -1,
-    .block = 8,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_v_row,
-    .column_scales = true,
-};
+constinit const Codec kBLRUCodec = factor(CodecId::kBLRU, "blr_u", decode_u_row);
+constinit const Codec kBLRVCodec = with_column_scales(factor(CodecId::kBLRV, "blr_v", decode_v_row));
 
 } // namespace cortiq::formats

@@ -1,9 +1,9 @@
 // FV5: f32 low and high scale, then three planes of 256 bits, lowest first: plus, minus, and which scale.
 // w = (plus - minus) * scale. FV5B: f32 scale, 256 int8 codes. w = scale * code.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

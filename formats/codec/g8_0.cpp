@@ -1,9 +1,9 @@
 // G8_0: four bf16 scales, one for eight weights, then 2-bit codes, four neighbouring weights a byte. w = (code - 1) *
 // d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -24,20 +24,6 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kI2SCodec = {
-    .id = CodecId::kI2_S,
-    .name = "i2_s",
-    .cmf_name = "",
-    .gguf_name = "I2_S",
-    .cmf_code = -1,
-    .gguf_code = 36,
-    .block = 128,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kI2SCodec = tensor_scaled(CodecId::kI2_S, "i2_s", "I2_S", 36, 128, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

@@ -22,20 +22,6 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kI8SCodec = {
-    .id = CodecId::kI8_S,
-    .name = "i8_s",
-    .cmf_name = "",
-    .gguf_name = "I8_S",
-    .cmf_code = -1,
-    .gguf_code = 37,
-    .block = 1,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kI8SCodec = tensor_scaled(CodecId::kI8_S, "i8_s", "I8_S", 37, 1, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

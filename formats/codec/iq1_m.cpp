@@ -2,11 +2,11 @@
 // of the shift, then four words of four 3-bit scales (one for 16 weights) whose top four bits make up the f16 d. w = d
 // * (2 * scale + 1) * (level +- 1/8).
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

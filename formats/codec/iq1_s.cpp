@@ -1,11 +1,11 @@
 // IQ1_S: f16 d, 32 low bytes of grid indices, one for 8 weights, then for each 32 weights a word with four times three
 // high index bits, a 3-bit scale and the sign of the shift. w = d * (2 * scale + 1) * (level +- 1/8).
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

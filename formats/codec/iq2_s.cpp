@@ -1,11 +1,11 @@
 // IQ2_S: f16 d, 32 low bytes of grid indices, one for 8 weights, 32 sign bytes, 8 bytes of two high index bits each,
 // then 4-bit scales, one for 16 weights. w = d * (0.5 + scale) / 4 * magnitude * sign.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,11 +1,11 @@
 // IQ2_XS: f16 d, 32 words of a 9-bit grid index and a 7-bit sign index, one for 8 weights, then 4-bit scales, one
 // for 16. w = d * (0.5 + scale) / 4 * magnitude * sign.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,11 +1,11 @@
 // IQ2_XXS: f16 d, then for each 32 weights four 8-bit grid indices and a word with four 7-bit sign indices and, in its
 // top four bits, a scale. w = d * (0.5 + scale) / 4 * magnitude * sign.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,11 +1,11 @@
 // IQ3_S: f16 d, 64 low bytes of grid indices, one for 4 weights, 8 bytes of ninth bits, 32 sign bytes, then 4-bit
 // scales, one for 32 weights. w = d * (1 + 2 * scale) * magnitude * sign.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

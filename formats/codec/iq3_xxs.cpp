@@ -1,11 +1,11 @@
 // IQ3_XXS: f16 d, 64 grid indices, one for 4 weights, then for each 32 weights a word with four 7-bit sign indices (one
 // for 8 weights) and, in its top four bits, a scale. w = d * (0.5 + scale) / 2 * magnitude * sign.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq_decode.h"
 #include "formats/codec/iq_grids.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,9 +1,9 @@
 // IQ4_NL: f16 d, 16 bytes of nibbles as in Q4_0, each the index of one of 16 levels. w = d * level.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq4_levels.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

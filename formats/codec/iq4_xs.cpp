@@ -1,10 +1,10 @@
 // IQ4_XS: f16 d, 8 high pairs (u16) and 8 low nibbles of 6-bit scales, one for 32 weights, then nibbles as in IQ4_NL.
 // w = d * (scale - 32) * level.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/iq4_levels.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -6,6 +6,7 @@
 #include "formats/codec/fp4.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -30,20 +31,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kMXFP4Codec = {
-    .id = CodecId::kMXFP4,
-    .name = "mxfp4",
-    .cmf_name = "mxfp4",
-    .gguf_name = "",
-    .cmf_code = 21,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kTable16,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kMXFP4Codec =
+    cmf_planes(CodecId::kMXFP4, "mxfp4", 21, 32, DotForm::kTable16, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

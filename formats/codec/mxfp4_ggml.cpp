@@ -1,10 +1,10 @@
 // MXFP4 as ggml stores it: a byte of scale exponent, 16 bytes of FP4 codes (weights i and 16 + i share a byte).
 // w = twice the code's value * 2^(exponent - 128); 255 is an exponent as any other, and code 8 is +0.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/fp4.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

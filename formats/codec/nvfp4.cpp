@@ -1,10 +1,10 @@
 // NVFP4: four E4M3 scales, each for 16 weights, then FP4 codes, 8 bytes for 16 weights (r and 8 + r share a byte).
 // w = twice the code's value * (scale / 2).
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/fp4.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,9 +1,9 @@
 // PTQ1_0: 24 bytes of five base-3 digits, 2 bytes of four, f16 d at the end. The digits of a byte are 16 weights apart
 // in the first 16 bytes, 8 in the next 8, 2 in the last 2. w = (digit - 1) * d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 #include "formats/codec/ternary.h"
 
 namespace cortiq::formats {

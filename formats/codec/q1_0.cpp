@@ -1,8 +1,8 @@
 // Q1_0: f16 d, 128 bits, lowest first. A set bit is +d, a clear one -d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

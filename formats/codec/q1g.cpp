@@ -5,6 +5,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -25,20 +26,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ1GCodec = {
-    .id = CodecId::kQ1G,
-    .name = "q1g",
-    .cmf_name = "q1g",
-    .gguf_name = "",
-    .cmf_code = 20,
-    .gguf_code = -1,
-    .block = 128,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kQ1GCodec =
+    cmf_planes(CodecId::kQ1G, "q1g", 20, 128, DotForm::kAffineInt, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

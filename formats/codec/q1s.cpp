@@ -9,6 +9,7 @@
 #include "formats/codec/overlay.h"
 #include "formats/codec/payload_size.h"
 #include "formats/codec/q1_tiles.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -39,22 +40,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ1SCodec = {
-    .id = CodecId::kQ1S,
-    .name = "q1s",
-    .cmf_name = "q1s",
-    .gguf_name = "",
-    .cmf_code = 13,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-    .variable_size = true,
-    .validate = validate,
-};
+constinit const Codec kQ1SCodec = of_variable_size(
+    cmf_planes(CodecId::kQ1S, "q1s", 13, 32, DotForm::kAffineInt, payload_bytes, decode_row), validate);
 
 } // namespace cortiq::formats

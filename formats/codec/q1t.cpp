@@ -10,6 +10,7 @@
 #include "formats/codec/half.h"
 #include "formats/codec/overlay.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 #include "formats/codec/ternary.h"
 
 namespace cortiq::formats {
@@ -50,22 +51,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ1TCodec = {
-    .id = CodecId::kQ1T,
-    .name = "q1t",
-    .cmf_name = "q1t",
-    .gguf_name = "",
-    .cmf_code = 14,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-    .variable_size = true,
-    .validate = validate,
-};
+constinit const Codec kQ1TCodec = of_variable_size(
+    cmf_planes(CodecId::kQ1T, "q1t", 14, 32, DotForm::kAffineInt, payload_bytes, decode_row), validate);
 
 } // namespace cortiq::formats

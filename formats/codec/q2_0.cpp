@@ -1,9 +1,9 @@
 // Q2_0: f16 d, 2-bit codes, four neighbouring weights a byte, the first in the lowest bits; upstream's blocks have 64
 // weights, those of PQ2_0 (in older files also under upstream's type id) 128. w = (code - 1) * d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

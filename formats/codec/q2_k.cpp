@@ -2,9 +2,9 @@
 // f16 dmin at the end. A half of 128 weights keeps its four runs of 32 in the four bit pairs of 32 bytes.
 // w = (d * scale) * code - dmin * minimum.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

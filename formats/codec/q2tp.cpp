@@ -5,6 +5,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/ladder_planes.h"
 #include "formats/codec/q4tp_ladder.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -28,36 +29,10 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ2TPCodec = {
-    .id = CodecId::kQ2TP,
-    .name = "q2tp",
-    .cmf_name = "q2tp",
-    .gguf_name = "",
-    .cmf_code = 16,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = ladder_payload_bytes<kTileBytes>,
-    .decode_row = decode_row<3>,
-};
+constinit const Codec kQ2TPCodec =
+    cmf_planes(CodecId::kQ2TP, "q2tp", 16, 32, DotForm::kAffineInt, ladder_payload_bytes<kTileBytes>, decode_row<3>);
 
-constinit const Codec kQ2TPAffineCodec = {
-    .id = CodecId::kQ2TPAffine,
-    .name = "q2tp_affine",
-    .cmf_name = "q2tp_affine",
-    .gguf_name = "",
-    .cmf_code = 16,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = ladder_payload_bytes<kTileBytes>,
-    .decode_row = decode_row<2>,
-};
+constinit const Codec kQ2TPAffineCodec = cmf_planes(CodecId::kQ2TPAffine, "q2tp_affine", 16, 32, DotForm::kAffineInt,
+                                                    ladder_payload_bytes<kTileBytes>, decode_row<2>);
 
 } // namespace cortiq::formats

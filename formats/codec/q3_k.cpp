@@ -1,9 +1,9 @@
 // Q3_K: 32 bytes of third bits (bit s of byte l belongs to weight l of run s of 32), 64 bytes of 2-bit codes in Q2_K's
 // order, 12 bytes of 6-bit scales, f16 d at the end. A clear third bit takes 4 off. w = (d * (scale - 32)) * code.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,8 +1,8 @@
 // Q4_0: f16 d, 16 bytes of nibbles; byte i holds weights i (low half) and 16 + i. w = (nibble - 8) * d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

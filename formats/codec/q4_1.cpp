@@ -1,8 +1,8 @@
 // Q4_1: f16 d, f16 m, 16 bytes of nibbles; byte i holds weights i (low half) and 16 + i. w = d * nibble + m.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,10 +1,10 @@
 // Q4_K: f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums, 128 bytes of nibbles: 32 bytes serve a pair of
 // sub-blocks of 32, the first in the low halves. w = (d * scale) * nibble - dmin * minimum.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/k_quant_scales.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

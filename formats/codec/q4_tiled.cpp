@@ -1,10 +1,9 @@
 // q4_tiled: tiles of 32 weights: one f16 scale, 16 bytes of nibbles (neighbouring weights share a byte, the first in
 // the low half). w = (nibble - 8) * scale.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
-#include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -19,20 +18,6 @@ void decode_block(const uint8_t* tile, float* out) {
 
 } // namespace
 
-constinit const Codec kQ4TiledCodec = {
-    .id = CodecId::kQ4Tiled,
-    .name = "q4_tiled",
-    .cmf_name = "q4_tiled",
-    .gguf_name = "",
-    .cmf_code = 11,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 18,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = contiguous_payload_bytes,
-    .decode_row = decode_blocks<32, 18, decode_block>,
-};
+constinit const Codec kQ4TiledCodec = cmf_blocks<32, 18, decode_block>(CodecId::kQ4Tiled, "q4_tiled", 11);
 
 } // namespace cortiq::formats

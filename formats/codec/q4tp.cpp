@@ -5,6 +5,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/ladder_planes.h"
 #include "formats/codec/q4tp_ladder.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -26,20 +27,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ4TPCodec = {
-    .id = CodecId::kQ4TP,
-    .name = "q4tp",
-    .cmf_name = "q4tp",
-    .gguf_name = "",
-    .cmf_code = 15,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = ladder_payload_bytes<kTileBytes>,
-    .decode_row = decode_row,
-};
+constinit const Codec kQ4TPCodec =
+    cmf_planes(CodecId::kQ4TP, "q4tp", 15, 32, DotForm::kAffineInt, ladder_payload_bytes<kTileBytes>, decode_row);
 
 } // namespace cortiq::formats

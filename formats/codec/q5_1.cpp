@@ -1,8 +1,8 @@
 // Q5_1: f16 d, f16 m, u32 of fifth bits (bit i belongs to weight i), 16 bytes of nibbles as in Q4_0. w = d * code + m.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -1,10 +1,10 @@
 // Q5_K: f16 d, f16 dmin, 12 bytes of 6-bit scales and minimums, 32 bytes of fifth bits (bit s of byte l belongs to
 // weight l of sub-block s), 128 bytes of nibbles as in Q4_K. w = (d * scale) * code - dmin * minimum.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/k_quant_scales.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -2,9 +2,9 @@
 // four sub-blocks j of 32: their nibbles share 64 bytes (j % 2 picks the 32, j / 2 the half of a byte), their pairs 32.
 // w = (d * scale of 16 weights) * (code - 32).
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

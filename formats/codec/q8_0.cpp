@@ -1,8 +1,8 @@
 // Q8_0: f16 d, 32 int8 codes. w = d * code.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

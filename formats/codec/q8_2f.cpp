@@ -5,6 +5,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -26,21 +27,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ82FCodec = {
-    .id = CodecId::kQ82F,
-    .name = "q8_2f",
-    .cmf_name = "q8_2f",
-    .gguf_name = "",
-    .cmf_code = 9,
-    .gguf_code = -1,
-    .block = 1,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-    .column_scales = true,
-};
+constinit const Codec kQ82FCodec =
+    with_column_scales(cmf_planes(CodecId::kQ82F, "q8_2f", 9, 1, DotForm::kAffineInt, payload_bytes, decode_row));
 
 } // namespace cortiq::formats

@@ -1,8 +1,8 @@
 // Q8_K: f32 d, 256 int8 codes, 16 int16 sums of 16 codes each, which play no part in decoding. w = d * code.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

@@ -4,6 +4,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -22,20 +23,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kQ8RowCodec = {
-    .id = CodecId::kQ8Row,
-    .name = "q8_row",
-    .cmf_name = "q8_row",
-    .gguf_name = "",
-    .cmf_code = 3,
-    .gguf_code = -1,
-    .block = 1,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes,
-    .decode_row = decode_row,
-};
+constinit const Codec kQ8RowCodec =
+    cmf_planes(CodecId::kQ8Row, "q8_row", 3, 1, DotForm::kAffineInt, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

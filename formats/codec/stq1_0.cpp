@@ -1,9 +1,9 @@
 // STQ1_0: a 4-bit slot for each of 64 groups of four weights, 64 sign bits, f16 d at the end. Slot and sign pick four
 // levels at once (stq1_0_pattern.h); the weights of a group stand 16 apart. w = level * d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 #include "formats/codec/stq1_0_pattern.h"
 
 namespace cortiq::formats {

@@ -1,9 +1,9 @@
 // TQ1_0: 48 bytes of five base-3 digits, 4 bytes of four, f16 d at the end. The digits of a byte are 32 weights apart
 // in the first 32 bytes, 16 in the next 16, 4 in the last 4. w = (digit - 1) * d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 #include "formats/codec/ternary.h"
 
 namespace cortiq::formats {

@@ -1,8 +1,8 @@
 // TQ2_0: 64 bytes of 2-bit codes in Q2_K's order, f16 d at the end. w = (code - 1) * d.
 
-#include "formats/codec/block_decode.h"
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {

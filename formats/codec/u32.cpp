@@ -1,24 +1,10 @@
 // u32: raw little-endian tables, never weights.
 
 #include "formats/codec/codec_rows.h"
-#include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 
-constinit const Codec kU32Codec = {
-    .id = CodecId::kU32,
-    .name = "u32",
-    .cmf_name = "u32",
-    .gguf_name = "",
-    .cmf_code = 17,
-    .gguf_code = -1,
-    .block = 1,
-    .block_bytes = 4,
-    .flat = false,
-    .needs_matrix = false,
-    .form = DotForm::kNone,
-    .payload_bytes = contiguous_payload_bytes,
-    .decode_row = nullptr,
-};
+constinit const Codec kU32Codec = raw_data(CodecId::kU32, "u32", 17, 4);
 
 } // namespace cortiq::formats

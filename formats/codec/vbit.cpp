@@ -9,6 +9,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 
 namespace cortiq::formats {
 namespace {
@@ -77,40 +78,12 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kVBitCodec = {
-    .id = CodecId::kVBit,
-    .name = "vbit",
-    .cmf_name = "vbit",
-    .gguf_name = "",
-    .cmf_code = 8,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes<false>,
-    .decode_row = decode_row<false>,
-    .variable_size = true,
-    .validate = validate<false>,
-};
+constinit const Codec kVBitCodec = of_variable_size(
+    cmf_planes(CodecId::kVBit, "vbit", 8, 32, DotForm::kAffineInt, payload_bytes<false>, decode_row<false>),
+    validate<false>);
 
-constinit const Codec kVBitROCodec = {
-    .id = CodecId::kVBitRO,
-    .name = "vbit_ro",
-    .cmf_name = "vbit_ro",
-    .gguf_name = "",
-    .cmf_code = 10,
-    .gguf_code = -1,
-    .block = 32,
-    .block_bytes = 0,
-    .flat = false,
-    .needs_matrix = true,
-    .form = DotForm::kAffineInt,
-    .payload_bytes = payload_bytes<true>,
-    .decode_row = decode_row<true>,
-    .variable_size = true,
-    .validate = validate<true>,
-};
+constinit const Codec kVBitROCodec = of_variable_size(
+    cmf_planes(CodecId::kVBitRO, "vbit_ro", 10, 32, DotForm::kAffineInt, payload_bytes<true>, decode_row<true>),
+    validate<true>);
 
 } // namespace cortiq::formats
