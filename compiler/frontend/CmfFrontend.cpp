@@ -3,16 +3,17 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "compiler/frontend/RopeTables.h"
-#include "compiler/frontend/cmf/BoundedAttention.h"
+#include "compiler/frontend/cmf/Attention.h"
 #include "compiler/frontend/cmf/Draft.h"
-#include "compiler/frontend/cmf/Experts.h"
+#include "compiler/frontend/cmf/FeedForward.h"
 #include "compiler/frontend/cmf/Flint.h"
 #include "compiler/frontend/cmf/LatentAttention.h"
 #include "compiler/frontend/cmf/LinearMixers.h"
 #include "compiler/frontend/cmf/Overlay.h"
 #include "compiler/frontend/cmf/Prism.h"
 #include "compiler/frontend/cmf/Resonance.h"
+#include "compiler/frontend/cmf/Ropes.h"
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/cmf/cmf_experts.h"
 #include "formats/quote.h"
 
@@ -34,7 +35,7 @@ public:
     CORTIQ_RETURN_IF_ERROR(checkSizes());
     CORTIQ_RETURN_IF_ERROR(checkCmfFlint(file_));
     CORTIQ_RETURN_IF_ERROR(describeNumbers());
-    CORTIQ_RETURN_IF_ERROR(describeRopes());
+    CORTIQ_RETURN_IF_ERROR(describeCmfRopes(file_, model_));
     if (arch_.mla)
       CORTIQ_RETURN_IF_ERROR(describeCmfLatentSizes(file_, model_));
     CORTIQ_RETURN_IF_ERROR(describeEnds());
@@ -148,124 +149,9 @@ private:
     model_.activationLimit = limit;
   }
 
-  static StatusOr<int64_t> rotatedDims(const char* name, int64_t headDim, double factor) {
-    if (!std::isfinite(factor) || factor < 0 || factor > 1)
-      return invalid(std::string("arch.") + name + " is " + std::to_string(factor) + ", not within 0 and 1");
-    // An odd count has no last pair.
-    return std::max<int64_t>(2, static_cast<int64_t>(std::floor(headDim * factor))) / 2 * 2;
-  }
-
-  // Of global layers only so many pairs turn, perhaps none; the others are rotated by nothing.
-  Status stopPairs(std::vector<double>& frequencies, int64_t headDim) const {
-    const double factor = arch_.global_partial_rotary_factor.value_or(1);
-    if (!(factor >= 0 && factor <= 1))
-      return invalid("arch.global_partial_rotary_factor is " + std::to_string(factor) + ", not within 0 and 1");
-    const auto turning = static_cast<size_t>(std::floor(static_cast<double>(headDim) * factor)) / 2;
-    std::fill(frequencies.begin() + std::min(turning, frequencies.size()), frequencies.end(), 0.0);
-    return {};
-  }
-
-  // ropes[0] is the table of global layers, ropes[1] that of local ones.
-  Status describeRopes() {
-    if (arch_.head_dim < 2)
-      return invalid("arch.head_dim is " + std::to_string(arch_.head_dim) + ", too small to rotate");
-    CORTIQ_ASSIGN_OR_RETURN(const int64_t dims,
-                            rotatedDims("partial_rotary_factor", arch_.head_dim, arch_.partial_rotary_factor));
-    std::vector<double> global = plainFrequencies(arch_.rope_theta, dims);
-    double magnitude = 1;
-    if (arch_.yarn) {
-      const formats::CmfYarn& yarn = *arch_.yarn;
-      if (!(yarn.factor > 0) || yarn.original_max_position_embeddings == 0 || !(yarn.beta_fast > 0) ||
-          !(yarn.beta_slow > 0) || !std::isfinite(yarn.attention_factor))
-        return invalid("arch.yarn has a factor, context or beta that is not positive");
-      applyYarn(global, arch_.rope_theta,
-                {.factor = yarn.factor,
-                 .originalContext = static_cast<double>(yarn.original_max_position_embeddings),
-                 .betaFast = yarn.beta_fast,
-                 .betaSlow = yarn.beta_slow},
-                YarnClamp::kCmf);
-      magnitude = yarn.attention_factor;
-    }
-    if (arch_.global_head_dim) {
-      // Global layers have heads of their own size, of which the first pairs turn (specification 3.3).
-      if (arch_.yarn)
-        return invalid("arch.global_head_dim does not go together with yarn");
-      if (*arch_.global_head_dim < 2 || *arch_.global_head_dim > kMaxModelSize || *arch_.global_head_dim % 2 != 0)
-        return invalid("arch.global_head_dim is " + std::to_string(*arch_.global_head_dim) +
-                       ", not an even size that a head can have");
-      global = plainFrequencies(arch_.rope_theta, *arch_.global_head_dim);
-      CORTIQ_RETURN_IF_ERROR(stopPairs(global, *arch_.global_head_dim));
-    } else if (arch_.global_partial_rotary_factor && *arch_.global_partial_rotary_factor != 1) {
-      if (arch_.yarn || arch_.partial_rotary_factor != 1)
-        return invalid("arch.global_partial_rotary_factor does not go together with yarn or partial_rotary_factor");
-      CORTIQ_RETURN_IF_ERROR(stopPairs(global, arch_.head_dim));
-    }
-    CORTIQ_ASSIGN_OR_RETURN(const int64_t localDims,
-                            rotatedDims("local_partial_rotary_factor", arch_.head_dim,
-                                        arch_.local_partial_rotary_factor.value_or(arch_.partial_rotary_factor)));
-    const int64_t localWidth = hasExplicitWindows() ? localDims : dims;
-    std::vector<double> local;
-    if (arch_.rope_local_base_freq) {
-      if (!(*arch_.rope_local_base_freq > 0))
-        return invalid("arch.rope_local_base_freq is not positive");
-      local = plainFrequencies(*arch_.rope_local_base_freq, localWidth);
-    }
-    if (arch_.rope_freq_factors) {
-      if (arch_.rope_freq_factors->size() != global.size())
-        return invalid("arch.rope_freq_factors has " + std::to_string(arch_.rope_freq_factors->size()) +
-                       " entries for " + std::to_string(global.size()) + " rotated pairs");
-      for (double factor : *arch_.rope_freq_factors)
-        if (!std::isfinite(factor) || factor == 0)
-          return invalid("arch.rope_freq_factors has an entry that is zero or not finite");
-      divideFrequencies(global, *arch_.rope_freq_factors);
-    }
-    if (local.empty()) {
-      local = global;
-      local.resize(std::min<size_t>(localWidth / 2, global.size()));
-    }
-    CORTIQ_RETURN_IF_ERROR(addRope(model_, global, magnitude));
-    return addRope(model_, local, 1);
-  }
-
-  bool hasExplicitWindows() const {
-    for (CmfLayerType type : arch_.layer_types)
-      if (type == CmfLayerType::kSlidingAttention)
-        return true;
-    return false;
-  }
-
-  bool isLocal(int64_t layer) const {
-    if (hasExplicitWindows())
-      return arch_.layer_type(layer) == CmfLayerType::kSlidingAttention;
-    if (!arch_.sliding_window || !arch_.sliding_window_pattern)
-      return false;
-    return (layer + 1) % std::max<uint32_t>(*arch_.sliding_window_pattern, 1) != 0;
-  }
-
-  // A tensor that the model cannot do without.
-  StatusOr<const Tensor*> require(const std::string& name) const {
-    if (const Tensor* tensor = file_.find(name))
-      return tensor;
-    return invalid("tensor " + formats::quote(name) + " is missing");
-  }
-
-  Status matrix(const std::string& name, int64_t rows, int64_t cols) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
-    return addWeight(model_, name, {tensor, {rows, cols}});
-  }
-
-  Status vector(const std::string& name, int64_t size) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
-    return addWeight(model_, name, {tensor, {size}});
-  }
-
-  Status optionalVector(const std::string& name, int64_t size) {
-    return file_.find(name) ? vector(name, size) : Status();
-  }
-
   // A matrix with one row a token; rows beyond the vocabulary are dropped, those that are missing count as zeros.
   Status tokenMatrix(const std::string& name) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, requireCmfTensor(file_, name));
     const uint64_t rows = tensor->shape.size() == 2 ? tensor->shape[0] : 0;
     if (rows == 0 || rows > static_cast<uint64_t>(kMaxModelSize))
       return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) +
@@ -276,13 +162,13 @@ private:
 
   Status describeEnds() {
     CORTIQ_RETURN_IF_ERROR(tokenMatrix("model.embed_tokens.weight"));
-    CORTIQ_RETURN_IF_ERROR(vector("model.norm.weight", model_.hidden));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file_, model_, "model.norm.weight", {model_.hidden}));
     if (arch_.head_clusters) {
       const int64_t clusters = *arch_.head_clusters;
       if (clusters == 0 || model_.vocab % clusters != 0)
         return invalid("arch.head_clusters is " + std::to_string(clusters) + ", which does not divide the " +
                        std::to_string(model_.vocab) + " of arch.vocab_size");
-      CORTIQ_RETURN_IF_ERROR(matrix("lm_head.clusters.weight", clusters, model_.hidden));
+      CORTIQ_RETURN_IF_ERROR(addCmfWeight(file_, model_, "lm_head.clusters.weight", {clusters, model_.hidden}));
     }
     if (file_.find("lm_head.weight"))
       return tokenMatrix("lm_head.weight");
@@ -304,30 +190,29 @@ private:
         listed && arch_.attention_heads_per_layer ? (*arch_.attention_heads_per_layer)[v] : arch_.num_attention_heads;
     layer.kvHeads = arch_.kv_heads_per_layer ? (*arch_.kv_heads_per_layer)[i] : arch_.num_kv_heads;
     layer.headDim = arch_.head_dim;
-    if (!isLocal(v) && arch_.global_head_dim)
+    if (!isCmfLocal(arch_, v) && arch_.global_head_dim)
       layer.headDim = *arch_.global_head_dim;
-    if (!isLocal(v) && arch_.num_global_kv_heads)
+    if (!isCmfLocal(arch_, v) && arch_.num_global_kv_heads)
       layer.kvHeads = *arch_.num_global_kv_heads;
     layer.vDim = arch_.v_head_dim.value_or(layer.headDim);
-    if (arch_.arch_name == "spark2_5" || arch_.arch_name == "lfm3")
-      layer.gate = cmf::GateFunction::sigmoid;
+    setGate(layer);
     if (layer.kvHeads == 0 || layer.heads == 0 || layer.heads % layer.kvHeads != 0 || layer.heads > kMaxModelSize)
       return invalid("layer " + std::to_string(i) + " has " + std::to_string(layer.heads) + " heads and " +
                      std::to_string(layer.kvHeads) + " key/value heads, which do not divide them");
     if (layer.vDim == 0 || layer.vDim > layer.headDim)
       return invalid("arch.v_head_dim is " + std::to_string(layer.vDim) + ", not within 1 and the head size " +
                      std::to_string(layer.headDim));
-    if (isLocal(v)) {
+    if (isCmfLocal(arch_, v)) {
       layer.rope = 1;
       if (!arch_.sliding_window || *arch_.sliding_window == 0)
         return invalid("layer " + std::to_string(i) + " has a sliding window, but arch.sliding_window is missing");
       layer.window = std::min<int64_t>(*arch_.sliding_window, kMaxModelSize);
     }
-    CORTIQ_RETURN_IF_ERROR(vector(name("input_layernorm.weight"), model_.hidden));
-    CORTIQ_RETURN_IF_ERROR(vector(name("post_attention_layernorm.weight"), model_.hidden));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file_, model_, name("input_layernorm.weight"), {model_.hidden}));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file_, model_, name("post_attention_layernorm.weight"), {model_.hidden}));
     if (file_.find(name("pre_feedforward_layernorm.weight"))) {
-      CORTIQ_RETURN_IF_ERROR(vector(name("pre_feedforward_layernorm.weight"), model_.hidden));
-      CORTIQ_RETURN_IF_ERROR(vector(name("post_feedforward_layernorm.weight"), model_.hidden));
+      CORTIQ_RETURN_IF_ERROR(addCmfWeight(file_, model_, name("pre_feedforward_layernorm.weight"), {model_.hidden}));
+      CORTIQ_RETURN_IF_ERROR(addCmfWeight(file_, model_, name("post_feedforward_layernorm.weight"), {model_.hidden}));
     }
     if (arch_.arch_name == "flint" && listed && arch_.no_rope_layers &&
         static_cast<size_t>(v) < arch_.no_rope_layers->size() && (*arch_.no_rope_layers)[v]) {
@@ -337,17 +222,23 @@ private:
     CORTIQ_ASSIGN_OR_RETURN(layer.outputScale, layerScalar(name("layer_scalar")));
     if (arch_.layer_type(i) == CmfLayerType::kBoundedAttention || hasCmfLinearMixer(file_, i) ||
         hasCmfLatentAttention(file_, i))
-      CORTIQ_RETURN_IF_ERROR(refuseSinks(i));
+      CORTIQ_RETURN_IF_ERROR(refuseCmfSinks(file_, i));
     if (hasCmfLinearMixer(file_, i))
       CORTIQ_RETURN_IF_ERROR(describeCmfLinearMixer(file_, i, layer, model_));
     else if (hasCmfLatentAttention(file_, i))
       CORTIQ_RETURN_IF_ERROR(describeCmfLatentAttention(file_, i, layer, model_));
     else
-      CORTIQ_RETURN_IF_ERROR(describeAttention(i, layer));
+      CORTIQ_RETURN_IF_ERROR(describeCmfAttention(file_, i, layer, model_));
     model_.layers.push_back(layer);
-    CORTIQ_RETURN_IF_ERROR(describeFeedForward(i));
+    CORTIQ_RETURN_IF_ERROR(describeCmfFeedForward(file_, i, model_));
     model_.layers[v].feedForward = model_.layers[i].feedForward;
     return {};
+  }
+
+  // Of families whose attention is gated without a tensor that would show the function.
+  void setGate(LayerDescription& layer) const {
+    if (arch_.arch_name == "spark2_5" || arch_.arch_name == "lfm3")
+      layer.gate = cmf::GateFunction::sigmoid;
   }
 
   // The block that guesses (specification 3.13), with the attention of the model's global layers.
@@ -360,16 +251,15 @@ private:
     layer.kvHeads = arch_.num_global_kv_heads.value_or(arch_.num_kv_heads);
     layer.headDim = arch_.global_head_dim.value_or(arch_.head_dim);
     layer.vDim = arch_.v_head_dim.value_or(layer.headDim);
-    if (arch_.arch_name == "spark2_5" || arch_.arch_name == "lfm3")
-      layer.gate = cmf::GateFunction::sigmoid;
+    setGate(layer);
     if (layer.kvHeads == 0 || layer.heads % layer.kvHeads != 0 || layer.vDim == 0 || layer.vDim > layer.headDim)
       return invalid("the sizes of its heads do not fit the MTP block 'model.mtp'");
     CORTIQ_RETURN_IF_ERROR(describeCmfDraftEnds(file_, model_));
     if (hasCmfLatentAttention(file_, kDraftBlock))
       CORTIQ_RETURN_IF_ERROR(describeCmfLatentAttention(file_, kDraftBlock, layer, model_));
     else
-      CORTIQ_RETURN_IF_ERROR(describeAttention(kDraftBlock, layer));
-    return describeFeedForward(kDraftBlock);
+      CORTIQ_RETURN_IF_ERROR(describeCmfAttention(file_, kDraftBlock, layer, model_));
+    return describeCmfFeedForward(file_, kDraftBlock, model_);
   }
 
   // The one number of an optional tensor.
@@ -382,123 +272,6 @@ private:
       return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) +
                      ", but it must be one finite number");
     return static_cast<double>(values[0]);
-  }
-
-  Status describeAttention(int64_t i, LayerDescription& layer) {
-    if (i != kDraftBlock)
-      CORTIQ_RETURN_IF_ERROR(describeCmfBounds(file_, i, layer, model_));
-    auto name = [&](std::string_view suffix) { return layerName(i, "self_attn." + std::string(suffix)); };
-    struct Part {
-      std::string name;
-      int64_t rows;
-    };
-    const Part parts[] = {{name("q_proj"), layer.heads * layer.headDim},
-                          {name("k_proj"), layer.kvHeads * layer.headDim},
-                          {name("v_proj"), layer.kvHeads * layer.vDim}};
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* q, require(parts[0].name + ".weight"));
-    // Each head's queries with as many gates behind them.
-    const bool gatedQueries = q->shape.size() == 2 && q->shape[0] == 2 * static_cast<uint64_t>(parts[0].rows);
-    if ((gatedQueries || file_.find(name("g_proj.weight"))) && layer.vDim != layer.headDim)
-      return invalid("layer " + std::to_string(i) + " has a gate, but values of " + std::to_string(layer.vDim) +
-                     " features and keys of " + std::to_string(layer.headDim));
-    if (gatedQueries && arch_.global_head_dim)
-      return invalid("tensor " + formats::quote(q->name) + " holds a gate beside its queries, which does not go " +
-                     "together with arch.global_head_dim");
-    // Biases are used only when all three exist (specification 3.1).
-    bool biased = true;
-    for (const Part& part : parts)
-      biased = biased && file_.find(part.name + ".bias");
-    for (const Part& part : parts) {
-      if (&part == parts && gatedQueries) {
-        CORTIQ_RETURN_IF_ERROR(describeGatedQueries(part.name, layer, biased));
-        continue;
-      }
-      CORTIQ_RETURN_IF_ERROR(matrix(part.name + ".weight", part.rows, model_.hidden));
-      if (biased)
-        CORTIQ_RETURN_IF_ERROR(vector(part.name + ".bias", part.rows));
-    }
-    CORTIQ_RETURN_IF_ERROR(describeProjectedGate(name("g_proj.weight"), layer));
-    CORTIQ_RETURN_IF_ERROR(optionalVector(name("q_norm.weight"), layer.headDim));
-    CORTIQ_RETURN_IF_ERROR(optionalVector(name("k_norm.weight"), layer.headDim));
-    CORTIQ_RETURN_IF_ERROR(describeSinks(i, layer.heads));
-    return matrix(name("o_proj.weight"), model_.hidden, layer.heads * layer.vDim);
-  }
-
-  Status describeGatedQueries(const std::string& stem, const LayerDescription& layer, bool biased) {
-    const int64_t rows = layer.heads * layer.headDim, period = 2 * layer.headDim;
-    for (int64_t part : {0, 1}) {
-      const std::string name = part == 0 ? stem : stem + ".gate";
-      CORTIQ_RETURN_IF_ERROR(addWeight(
-          model_, name + ".weight",
-          {file_.find(stem + ".weight"), {rows, model_.hidden}, part * layer.headDim, 0, layer.headDim, period},
-          2 * rows));
-      if (biased)
-        CORTIQ_RETURN_IF_ERROR(
-            addWeight(model_, name + ".bias",
-                      {file_.find(stem + ".bias"), {rows}, part * layer.headDim, 0, layer.headDim, period}, 2 * rows));
-    }
-    return {};
-  }
-
-  // One gate a head, or one a channel.
-  Status describeProjectedGate(const std::string& name, const LayerDescription& layer) {
-    const Tensor* gate = file_.find(name);
-    if (!gate)
-      return {};
-    const bool channels = gate->shape.size() == 2 && gate->shape[0] != static_cast<uint64_t>(layer.heads);
-    return matrix(name, channels ? layer.heads * layer.headDim : layer.heads, model_.hidden);
-  }
-
-  static constexpr const char* kSinks[] = {"self_attn.sinks", "self_attn.attention_sink_bias",
-                                           "self_attn.softmax_offset"};
-
-  // Only full and sliding attention have logits without values.
-  Status refuseSinks(int64_t i) const {
-    for (const char* suffix : kSinks)
-      if (file_.find(layerName(i, suffix)))
-        return invalid("tensor " + formats::quote(layerName(i, suffix)) + " holds sinks, which a layer of type " +
-                       std::string(formats::cmf_layer_type_name(arch_.layer_type(i))) +
-                       (hasCmfLatentAttention(file_, i) ? " with latent attention" : "") + " does not have");
-    return {};
-  }
-
-  Status describeSinks(int64_t i, int64_t heads) {
-    for (const char* suffix : kSinks) {
-      const Tensor* tensor = file_.find(layerName(i, suffix));
-      if (!tensor)
-        continue;
-      CORTIQ_RETURN_IF_ERROR(addWeight(model_, layerName(i, "self_attn.sinks"), {tensor, {heads}}));
-      CORTIQ_ASSIGN_OR_RETURN(const std::vector<float> values, formats::decode_tensor(*tensor));
-      for (float value : values)
-        if (!std::isfinite(value))
-          return invalid("tensor " + formats::quote(tensor->name) + " has a value that is not finite");
-      return {};
-    }
-    return {};
-  }
-
-  // The width is that of the tensors: pruned files have layers narrower than arch.intermediate_size.
-  Status describeFeedForward(int64_t i) {
-    auto name = [&](std::string_view suffix) { return layerName(i, "mlp." + std::string(suffix)); };
-    if (hasCmfExperts(file_, i)) {
-      CORTIQ_RETURN_IF_ERROR(describeCmfExperts(file_, i, model_));
-      model_.layer(i).feedForward = FeedForward::kExperts;
-      if (!file_.find(name("gate_proj.weight")))
-        return {};
-      // A dense block beside the experts, each with norms of its own.
-      model_.layer(i).feedForward = FeedForward::kDualExperts;
-      for (const char* norm :
-           {"post_feedforward_layernorm_1", "pre_feedforward_layernorm_2", "post_feedforward_layernorm_2"})
-        CORTIQ_RETURN_IF_ERROR(vector(layerName(i, norm + std::string(".weight")), model_.hidden));
-    }
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* gate, require(name("gate_proj.weight")));
-    const uint64_t width = gate->shape.size() == 2 ? gate->shape[0] : 0;
-    if (width == 0 || width > static_cast<uint64_t>(kMaxModelSize))
-      return invalid("tensor " + formats::quote(gate->name) + " has shape " + formats::shape_text(gate->shape) +
-                     ", which no feed-forward block can have");
-    CORTIQ_RETURN_IF_ERROR(matrix(name("gate_proj.weight"), static_cast<int64_t>(width), model_.hidden));
-    CORTIQ_RETURN_IF_ERROR(matrix(name("up_proj.weight"), static_cast<int64_t>(width), model_.hidden));
-    return matrix(name("down_proj.weight"), model_.hidden, static_cast<int64_t>(width));
   }
 
   const CmfFile& file_;

@@ -1,5 +1,6 @@
 #include "compiler/frontend/cmf/BoundedAttention.h"
 
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/json.h"
 #include "formats/quote.h"
 
@@ -14,9 +15,7 @@ namespace {
 
 // Keys or values of the anchors, all in one vector.
 Status addAnchors(const CmfFile& file, const std::string& name, std::vector<uint64_t> shape, ModelDescription& model) {
-  const Tensor* tensor = file.find(name);
-  if (!tensor)
-    return invalid("tensor " + formats::quote(name) + " is missing");
+  CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, requireCmfTensor(file, name));
   if (tensor->shape != shape)
     return invalid("tensor " + formats::quote(name) + " has shape " + formats::shape_text(tensor->shape) +
                    ", but the model's sizes ask for " + formats::shape_text(shape));

@@ -1,5 +1,6 @@
 #include "compiler/frontend/cmf/Draft.h"
 
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -12,13 +13,6 @@ namespace {
 
 constexpr const char* kEmbedding = "model.mtp.embed_tokens.weight";
 constexpr const char* kHead = "model.mtp.lm_head.weight";
-
-Status add(const CmfFile& file, ModelDescription& model, const std::string& name, std::vector<int64_t> shape) {
-  const Tensor* tensor = file.find(name);
-  if (!tensor)
-    return invalid("tensor " + formats::quote(name) + " is missing");
-  return addWeight(model, name, {tensor, std::move(shape)});
-}
 
 // arch.mtp.ffn_intermediate_sizes states the width of a dense block.
 Status checkWidth(const CmfFile& file, const CmfMtp& mtp) {
@@ -57,16 +51,16 @@ StatusOr<bool> hasCmfDraft(const CmfFile& file, ModelDescription& model) {
 
 Status describeCmfDraftEnds(const CmfFile& file, ModelDescription& model) {
   for (const char* norm : {"model.mtp.enorm.weight", "model.mtp.hnorm.weight", "model.mtp.norm.weight"})
-    CORTIQ_RETURN_IF_ERROR(add(file, model, norm, {model.hidden}));
-  CORTIQ_RETURN_IF_ERROR(add(file, model, "model.mtp.eh_proj.weight", {model.hidden, 2 * model.hidden}));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, norm, {model.hidden}));
+  CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, "model.mtp.eh_proj.weight", {model.hidden, 2 * model.hidden}));
   for (const char* norm : {"input_layernorm.weight", "post_attention_layernorm.weight"})
-    CORTIQ_RETURN_IF_ERROR(add(file, model, layerName(kDraftBlock, norm), {model.hidden}));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, layerName(kDraftBlock, norm), {model.hidden}));
   for (const char* norm : {"pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight"})
     if (file.find(layerName(kDraftBlock, "pre_feedforward_layernorm.weight")))
-      CORTIQ_RETURN_IF_ERROR(add(file, model, layerName(kDraftBlock, norm), {model.hidden}));
+      CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, layerName(kDraftBlock, norm), {model.hidden}));
   for (const char* own : {kEmbedding, kHead})
     if (file.find(own))
-      CORTIQ_RETURN_IF_ERROR(add(file, model, own, {model.vocab, model.hidden}));
+      CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, own, {model.vocab, model.hidden}));
   return {};
 }
 

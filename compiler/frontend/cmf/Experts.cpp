@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/frontend/cmf/Resonance.h"
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -30,7 +31,7 @@ public:
     if (hasCmfResonance(file_, index_))
       return describeResonant(routing);
     CORTIQ_RETURN_IF_ERROR(describeRouting(routing));
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* router, require(name("gate.weight")));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* router, requireCmfTensor(file_, name("gate.weight")));
     if (router->shape.size() == 2 && router->shape[0] != static_cast<uint64_t>(routing.experts))
       return invalid("tensor " + formats::quote(router->name) + " has " + std::to_string(router->shape[0]) +
                      " rows, but layer " + std::to_string(index_) + " has " + std::to_string(routing.experts) +
@@ -75,7 +76,7 @@ private:
   Status describeGrown(const std::string& stem, const std::string& prefix) {
     const auto width = static_cast<int64_t>(file_.find(name("experts.0.gate_proj.weight"))->shape[0]);
     for (const char* part : {"gate_proj.weight", "up_proj.weight", "down_proj.weight"}) {
-      CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(prefix + part));
+      CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, requireCmfTensor(file_, prefix + part));
       const bool down = part == std::string_view("down_proj.weight");
       CORTIQ_RETURN_IF_ERROR(addWeight(
           model_, name(stem + "." + part),
@@ -112,7 +113,7 @@ private:
   }
 
   Status describeBlock(const std::string& stem) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* gate, require(name(stem + ".gate_proj.weight")));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* gate, requireCmfTensor(file_, name(stem + ".gate_proj.weight")));
     const uint64_t width = gate->shape.size() == 2 ? gate->shape[0] : 0;
     if (width == 0 || width > static_cast<uint64_t>(kMaxModelSize))
       return invalid("tensor " + formats::quote(gate->name) + " has shape " + formats::shape_text(gate->shape) +
@@ -131,20 +132,12 @@ private:
                                                          : Status();
   }
 
-  StatusOr<const Tensor*> require(const std::string& tensorName) const {
-    if (const Tensor* tensor = file_.find(tensorName))
-      return tensor;
-    return invalid("tensor " + formats::quote(tensorName) + " is missing");
-  }
-
   Status matrix(const std::string& suffix, int64_t rows, int64_t cols) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(name(suffix)));
-    return addWeight(model_, tensor->name, {tensor, {rows, cols}});
+    return addCmfWeight(file_, model_, name(suffix), {rows, cols});
   }
 
   Status optionalVector(const std::string& suffix) {
-    const Tensor* tensor = file_.find(name(suffix));
-    return tensor ? addWeight(model_, tensor->name, {tensor, {model_.layer(index_).routing.experts}}) : Status();
+    return addOptionalCmfWeight(file_, model_, name(suffix), {model_.layer(index_).routing.experts});
   }
 
   const CmfFile& file_;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/frontend/RopeTables.h"
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -15,15 +16,8 @@ namespace {
 // Adds rows of a tensor as a weight; the file's tensor has `fileRows` rows.
 Status addRows(ModelDescription& model, const CmfFile& file, const std::string& tensor, const std::string& name,
                WeightRef weight, int64_t fileRows) {
-  weight.tensor = file.find(tensor);
-  if (!weight.tensor)
-    return invalid("tensor " + formats::quote(tensor) + " is missing");
+  CORTIQ_ASSIGN_OR_RETURN(weight.tensor, requireCmfTensor(file, tensor));
   return addWeight(model, name, weight, fileRows);
-}
-
-Status addWhole(ModelDescription& model, const CmfFile& file, const std::string& name, std::vector<int64_t> shape) {
-  const int64_t rows = shape[0];
-  return addRows(model, file, name, name, {nullptr, std::move(shape)}, rows);
 }
 
 } // namespace
@@ -78,13 +72,11 @@ Status describeCmfLatentAttention(const CmfFile& file, int64_t index, LayerDescr
     width = *file.arch().mla->q_lora_rank;
     if (width == 0 || width > kMaxModelSize)
       return invalid("arch.mla.q_lora_rank is " + std::to_string(width) + ", which no model can have");
-    CORTIQ_RETURN_IF_ERROR(addWhole(model, file, name("q_a_proj.weight"), {width, hidden}));
-    CORTIQ_RETURN_IF_ERROR(addWhole(model, file, name("q_a_layernorm.weight"), {width}));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, name("q_a_proj.weight"), {width, hidden}));
+    CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, name("q_a_layernorm.weight"), {width}));
     query = name("q_b_proj.weight");
   }
-  const Tensor* q = file.find(query);
-  if (!q)
-    return invalid("tensor " + formats::quote(query) + " is missing");
+  CORTIQ_ASSIGN_OR_RETURN(const Tensor* q, requireCmfTensor(file, query));
   layer.heads = static_cast<int64_t>(std::min<uint64_t>(q->rows(), kMaxModelSize)) / head;
   if (layer.heads == 0)
     return invalid("tensor " + formats::quote(query) + " has shape " + formats::shape_text(q->shape) +
@@ -96,21 +88,21 @@ Status describeCmfLatentAttention(const CmfFile& file, int64_t index, LayerDescr
   layer.vDim = sizes.value;
   layer.rope = model.ropes.size() - 1;
   layer.window.reset();
-  CORTIQ_RETURN_IF_ERROR(addWhole(model, file, query, {heads * head, width}));
+  CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, query, {heads * head, width}));
 
   const std::string down = name("kv_a_proj_with_mqa"), up = name("kv_b_proj");
   CORTIQ_RETURN_IF_ERROR(
       addRows(model, file, down + ".weight", down + ".latent.weight", {nullptr, {sizes.rank, hidden}}, rows));
   CORTIQ_RETURN_IF_ERROR(
       addRows(model, file, down + ".weight", down + ".rope.weight", {nullptr, {sizes.rope, hidden}, sizes.rank}, rows));
-  CORTIQ_RETURN_IF_ERROR(addWhole(model, file, name("kv_a_layernorm.weight"), {sizes.rank}));
+  CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, name("kv_a_layernorm.weight"), {sizes.rank}));
   CORTIQ_RETURN_IF_ERROR(addRows(model, file, up + ".weight", up + ".k.weight",
                                  {nullptr, {heads * sizes.nope, sizes.rank}, 0, 0, sizes.nope, period},
                                  heads * period));
   CORTIQ_RETURN_IF_ERROR(addRows(model, file, up + ".weight", up + ".v.weight",
                                  {nullptr, {heads * sizes.value, sizes.rank}, sizes.nope, 0, sizes.value, period},
                                  heads * period));
-  return addWhole(model, file, name("o_proj.weight"), {hidden, heads * sizes.value});
+  return addCmfWeight(file, model, name("o_proj.weight"), {hidden, heads * sizes.value});
 }
 
 } // namespace cortiq::compiler

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/quote.h"
 
 namespace cortiq::compiler {
@@ -58,20 +59,14 @@ private:
   }
 
   Status weight(const std::string& suffix, std::vector<int64_t> shape) {
-    const std::string name = layerName(index_, suffix);
-    const Tensor* tensor = file_.find(name);
-    if (!tensor)
-      return invalid("tensor " + formats::quote(name) + " is missing");
-    return addWeight(model_, name, {tensor, std::move(shape)});
+    return addCmfWeight(file_, model_, layerName(index_, suffix), std::move(shape));
   }
 
   bool has(const std::string& suffix) const { return file_.find(layerName(index_, suffix)) != nullptr; }
 
   // The rows of a matrix whose height the header does not state.
   StatusOr<int64_t> rowsOf(const std::string& suffix) const {
-    const Tensor* tensor = file_.find(layerName(index_, suffix));
-    if (!tensor)
-      return invalid("tensor " + formats::quote(layerName(index_, suffix)) + " is missing");
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, requireCmfTensor(file_, layerName(index_, suffix)));
     const uint64_t rows = tensor->shape.size() == 2 ? tensor->shape[0] : 0;
     if (rows == 0 || rows > static_cast<uint64_t>(kMaxModelSize))
       return invalid("tensor " + formats::quote(tensor->name) + " has shape " + formats::shape_text(tensor->shape) +
@@ -152,9 +147,7 @@ private:
 
   // A vector whose length is one of several.
   Status decay(const std::string& suffix, std::initializer_list<int64_t> lengths) {
-    const Tensor* tensor = file_.find(layerName(index_, suffix));
-    if (!tensor)
-      return invalid("tensor " + formats::quote(layerName(index_, suffix)) + " is missing");
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, requireCmfTensor(file_, layerName(index_, suffix)));
     const auto length = static_cast<int64_t>(tensor->rows() * tensor->cols());
     std::string known;
     for (int64_t candidate : lengths) {

@@ -1,5 +1,6 @@
 #include "compiler/frontend/cmf/Overlay.h"
 
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/cmf/cmf_overlay.h"
 #include "formats/quote.h"
 
@@ -45,12 +46,8 @@ Status describeTubes(const CmfFile& file, ModelDescription& model, int64_t layer
       std::vector<int64_t> shape;
     };
     for (const Part& part : {Part{"gate_proj", {width, model.hidden}}, Part{"up_proj", {width, model.hidden}},
-                             Part{"down_proj", {model.hidden, width}}}) {
-      const Tensor* tensor = file.find(name(part.role));
-      if (!tensor)
-        return invalid("tensor " + formats::quote(name(part.role)) + " is missing");
-      CORTIQ_RETURN_IF_ERROR(addWeight(model, name(part.role), {tensor, part.shape}));
-    }
+                             Part{"down_proj", {model.hidden, width}}})
+      CORTIQ_RETURN_IF_ERROR(addCmfWeight(file, model, name(part.role), part.shape));
   }
 }
 

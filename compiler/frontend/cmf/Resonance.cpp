@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "compiler/frontend/cmf/Weights.h"
 #include "formats/json.h"
 #include "formats/quote.h"
 
@@ -26,9 +27,9 @@ public:
 
   Status readStack(int64_t experts) {
     const std::string stem = layerName(index_, "mlp");
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* mean, require(stem + ".desc.mu"));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* mean, requireCmfTensor(file_, stem + ".desc.mu"));
     CORTIQ_RETURN_IF_ERROR(addExpertStack(model_, *mean, stem, "desc.mu", experts, model_.hidden, 0, model_.hidden, 0));
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* bias, require(stem + ".desc.bias"));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* bias, requireCmfTensor(file_, stem + ".desc.bias"));
     for (int64_t e = 0; e < experts; ++e)
       CORTIQ_RETURN_IF_ERROR(addWeight(model_, expertName(index_, e) + "desc.bias", {bias, {1}, e}, experts));
     const Tensor* basis = file_.find(stem + ".desc.u");
@@ -49,7 +50,7 @@ public:
   /// Expert `number` of the layer, whose tensors begin with `prefix`.
   Status readOne(int64_t number, const std::string& prefix, bool shell) {
     const std::string own = expertName(index_, number);
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* mean, require(prefix + "desc.mu"));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* mean, requireCmfTensor(file_, prefix + "desc.mu"));
     CORTIQ_RETURN_IF_ERROR(addWeight(model_, own + "desc.mu", {mean, {model_.hidden}}));
     CORTIQ_RETURN_IF_ERROR(readNumber(own + "desc.bias", prefix + "desc.bias"));
     if (shell)
@@ -66,14 +67,8 @@ public:
 
 private:
   Status readNumber(const std::string& name, const std::string& tensorName) {
-    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, require(tensorName));
+    CORTIQ_ASSIGN_OR_RETURN(const Tensor* tensor, requireCmfTensor(file_, tensorName));
     return addWeight(model_, name, {tensor, {1}});
-  }
-
-  StatusOr<const Tensor*> require(const std::string& name) const {
-    if (const Tensor* tensor = file_.find(name))
-      return tensor;
-    return invalid("tensor " + formats::quote(name) + " is missing");
   }
 
   const CmfFile& file_;
