@@ -5,15 +5,12 @@ namespace cortiq::bench {
 namespace {
 
 uint64_t run(uint64_t rounds) {
-  open_tiles();
-  for (uint64_t i = 0; i < rounds; ++i) {
+  return run_tiles(rounds, [] {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
-  }
-  _tile_release();
-  return 0;
+  });
 }
 
 } // namespace
