@@ -40,8 +40,9 @@ function(cortiq_target_defaults name)
   target_include_directories(${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_BINARY_DIR}>")
   target_compile_options(${name} PRIVATE -Wall -Wextra -Werror -Wno-unused-parameter -Wnon-virtual-dtor -Wimplicit-fallthrough)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # g++ 12 warns of its own headers: of a string's insert, and of AVX-512 intrinsics that start with undefined lanes.
-    target_compile_options(${name} PRIVATE -Wno-restrict -Wno-maybe-uninitialized -Wno-uninitialized)
+    # g++ 12 warns of its own headers (a string's insert, AVX-512 intrinsics that start with undefined lanes), and of vector
+    # types as template arguments, whose alignment is their size, so that nothing is lost with their attributes.
+    target_compile_options(${name} PRIVATE -Wno-restrict -Wno-maybe-uninitialized -Wno-uninitialized -Wno-ignored-attributes)
   endif()
   if(CORTIQ_SANITIZE)
     target_compile_options(${name} PUBLIC -fsanitize=${CORTIQ_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -55,4 +56,16 @@ function(cortiq_uses_mlir name)
   separate_arguments(defs NATIVE_COMMAND ${LLVM_DEFINITIONS})
   target_compile_options(${name} PUBLIC ${defs})
   target_link_libraries(${name} PUBLIC MLIR LLVM)
+endfunction()
+
+# cortiq_reference_page(PAGE ARGS...): docs/PAGE.md in the build folder, from the texts of LLVM_TARGET_DEFINITIONS; ARGS say what TableGen takes.
+function(cortiq_reference_page page)
+  tablegen(MLIR ${page}.md ${ARGN} "-I${MLIR_INCLUDE_DIRS}")
+  add_custom_command(
+    OUTPUT ${PROJECT_BINARY_DIR}/docs/${page}.md
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/docs
+    COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_BINARY_DIR}/${page}.md ${PROJECT_BINARY_DIR}/docs/${page}.md
+    DEPENDS ${CMAKE_CURRENT_BINARY_DIR}/${page}.md)
+  add_custom_target(cortiq_${page}_doc DEPENDS ${PROJECT_BINARY_DIR}/docs/${page}.md)
+  add_dependencies(docs cortiq_${page}_doc)
 endfunction()
