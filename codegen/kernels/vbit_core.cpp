@@ -134,27 +134,34 @@ std::vector<Value> VBitCore::levels(const Row& row, Value stream) {
 }
 
 /// Adds `count` groups, at most kScales, whose scales stand converted in scratch.
-std::vector<Value> VBitCore::over_groups(const Row& row, const Cursor& at, Value count, std::vector<Value> sums) {
+std::vector<Value> VBitCore::over_groups(const Row& row, const Cursor& at, uint64_t count, std::vector<Value> sums) {
+  constexpr uint64_t kAtOnce = 2; // what counts them costs as much as a step of a vector
   const size_t own = sums.size();
   sums.push_back(at.stream);
-  sums = e_.loop(e_.index(0), count, 1, sums, [&](Value group, const std::vector<Value>& in) {
-    std::vector<Value> next = in, total(own);
-    for (unsigned u = 0; u < kUnits; ++u) {
-      const std::vector<Value> level = levels(row, u ? e_.offset(in[own], row.width, 2 * u) : in[own]);
-      for (size_t i = 0; i < own; ++i) {
-        const size_t t = i / parts(), p = i % parts();
-        Value x = e_.load(
-            e_.f32(), {e_.offset(at.tokens[t], group, kGroup * 4), int64_t(u * kLanesBytes + p * e_.vector_bytes())});
-        total[i] = u ? e_.fma(level[p], x, total[i]) : e_.mul(level[p], x);
+  const auto groups = [&](Value first, uint64_t number, std::vector<Value> in) {
+    for (uint64_t g = 0; g < number; ++g) {
+      std::vector<Value> total(own);
+      for (unsigned u = 0; u < kUnits; ++u) {
+        const std::vector<Value> level = levels(row, u ? e_.offset(in[own], row.width, 2 * u) : in[own]);
+        for (size_t i = 0; i < own; ++i) {
+          const size_t t = i / parts(), p = i % parts();
+          Value x = e_.load(e_.f32(), {e_.offset(at.tokens[t], first, kGroup * 4),
+                                       int64_t((g * kUnits + u) * kLanesBytes + p * e_.vector_bytes())});
+          total[i] = u ? e_.fma(level[p], x, total[i]) : e_.mul(level[p], x);
+        }
       }
+      Value scale = e_.load_splat_f32({e_.offset(scales_.base, first, 4), scales_.disp + int64_t(4 * g)});
+      for (size_t i = 0; i < own; ++i)
+        in[i] = e_.fma(total[i], scale, in[i]);
+      in[own] = e_.offset(in[own], row.width, 2 * kUnits);
     }
-    Value scale = e_.load_splat_f32({e_.offset(scales_.base, group, 4), scales_.disp});
-    for (size_t i = 0; i < own; ++i)
-      next[i] = e_.fma(total[i], scale, in[i]);
-    next[own] = e_.offset(in[own], row.width, 2 * kUnits);
-    return next;
-  });
-  return sums;
+    return in;
+  };
+  const uint64_t whole = count / kAtOnce * kAtOnce;
+  if (whole != 0)
+    sums = e_.loop(e_.index(0), e_.index(int64_t(whole)), kAtOnce, sums,
+                   [&](Value first, const std::vector<Value>& in) { return groups(first, kAtOnce, in); });
+  return whole == count ? sums : groups(e_.index(int64_t(whole)), 1, std::move(sums));
 }
 
 /// A row's sums by token, in every lane.
@@ -169,7 +176,7 @@ std::vector<Value> VBitCore::row_sums(const Row& row, const Cursor& at) {
     for (unsigned p = 0; p * e_.lanes() < count; ++p)
       e_.store(e_.to_f32(e_.load(e_.narrow(e_.f16_type()), {in[own + 1], int64_t(p) * e_.lanes() * 2})),
                scales_ + int64_t(p) * e_.vector_bytes());
-    return over_groups(row, {in[own], in[own + 1], {in.begin() + own + 2, in.end()}}, e_.index(int64_t(count)),
+    return over_groups(row, {in[own], in[own + 1], {in.begin() + own + 2, in.end()}}, count,
                        {in.begin(), in.begin() + own});
   };
   if (groups >= kScales)

@@ -40,7 +40,7 @@ private:
   Value width_table();
   Row row_of(Value number);
   std::vector<Value> levels(const Row& row, Value stream);
-  std::vector<Value> over_groups(const Row& row, const Cursor& at, Value count, std::vector<Value> sums);
+  std::vector<Value> over_groups(const Row& row, const Cursor& at, uint64_t count, std::vector<Value> sums);
   std::vector<Value> row_sums(const Row& row, const Cursor& at);
   Value widths_before(Value args, Value widths, Value count);
 

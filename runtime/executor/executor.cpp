@@ -31,6 +31,8 @@ constexpr uint64_t kInOrder = uint64_t{1} << 63;
 // everybody's.
 constexpr uint64_t kBlocksPerWorker = 48;
 constexpr uint64_t kBlocksPerWorkerInOrder = 4;
+// Brief calls that one worker runs one after the other.
+constexpr uint32_t kMostBrief = 4;
 constexpr uint64_t kCounterBytes = 64;
 
 uint64_t stage_of(uint64_t phase) {
@@ -179,7 +181,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
     const bool head = stage.head && !(stage.stream && context.stream);
     const StepShape shape =
         head ? StepShape{head_first, head_count, threads()} : StepShape{context.first, count, threads()};
-    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false, false};
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false, true, false};
     if (stage.draft != context.draft || stages_.size() < context.first_stage || stages_.size() >= context.end_stage) {
       stages_.push_back(plan);
       continue;
@@ -221,12 +223,15 @@ void Executor::add_call(const Call& call, const StepShape& shape, SharedNeeds& g
 
 void Executor::count_items(StagePlan& stage) {
   stage.items = 0;
+  bool brief = stage.calls <= kMostBrief;
   for (uint32_t i = stage.first_call; i < stage.first_call + stage.calls; ++i) {
     const uint32_t segment = calls_[i].segment;
     calls_[i].shape.position = segment == kWhole ? context_->position : segments_[segment].context.position;
     calls_[i].first_item = stage.items;
+    brief = brief && calls_[i].call->brief(calls_[i].shape);
     stage.items += calls_[i].shape.count == 0 ? 0 : calls_[i].call->items(calls_[i].shape);
   }
+  stage.alone = stage.items <= 1 || brief;
   // Whoever sees it also sees that the phases of the plan before are over.
   items_[static_cast<size_t>(&stage - stages_.data())].store(stage.items | (stage.in_order ? kInOrder : 0),
                                                              std::memory_order_release);
@@ -340,7 +345,7 @@ std::optional<Executor::Block> Executor::take_block(uint64_t phase, unsigned own
 }
 
 uint64_t Executor::run_serial_stages(uint64_t stage, unsigned worker) {
-  for (; stage < stages_.size() && stages_[stage].items <= 1; ++stage) {
+  for (; stage < stages_.size() && stages_[stage].alone; ++stage) {
     run_items(stages_[stage], 0, stages_[stage].items, worker);
     if (profiler_)
       profiler_->close_stage(stage, false);

@@ -5,9 +5,9 @@
 // A step is one parallel region: all workers go through the stages together. Each worker has its share of a stage's
 // items, taken in blocks from a cursor of its own; who is done with the own share takes from the others', so that a
 // worker whose core was taken away holds nobody up unless it holds a block. The barrier counts finished items, not
-// workers. Who finishes the last item runs the stages that follow while they have a single item (small operations
-// between matrix work cost no barrier of their own), then opens the next stage. Waiting is spinning at first and
-// parking in the kernel when it is long; who spins asks memory for the weights that its next share begins with.
+// workers. Who finishes the last item runs the stages that follow while they have a single item or are brief (small
+// operations between matrix work cost no barrier of their own), then opens the next stage. Waiting is spinning at first
+// and parking in the kernel when it is long; who spins asks memory for the weights that its next share begins with.
 
 #include <atomic>
 #include <cstdint>
@@ -65,6 +65,7 @@ private:
     uint32_t first_call, calls;
     uint64_t items;
     bool by_position; ///< a call's number of items changes with the position
+    bool alone;       ///< one worker runs all of it
     bool in_order;    ///< some call's items have to be begun in their order: they are one share
   };
   /// Where a worker's share of the stage stands: the stage's tag in the upper half, items taken in the lower. Nobody

@@ -34,7 +34,7 @@ public:
     uint64_t wall = 0;                           ///< of steps, begin to end
     uint64_t setup = 0;                          ///< of it before the first stage
     uint64_t parallel = 0;                       ///< of it in stages that workers share
-    uint64_t serial = 0;                         ///< of it in stages with a single item
+    uint64_t serial = 0;                         ///< of it in stages that one worker runs alone
     uint64_t busy_parallel = 0, busy_serial = 0; ///< in calls of such stages, added over workers
   };
 

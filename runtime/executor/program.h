@@ -175,6 +175,8 @@ public:
   virtual void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
                    uint8_t* scratch) const = 0;
   virtual uint64_t scratch_bytes() const { return 0; }
+  /// Whether all of it takes less than telling other workers of it, whatever its number of items.
+  virtual bool brief(const StepShape&) const { return false; }
   /// The weights that items [begin, end) read, in their order; empty where they are not known before the step.
   virtual std::span<const uint8_t> weights_of(const StepShape&, uint64_t begin, uint64_t end) const {
     (void)begin, (void)end;

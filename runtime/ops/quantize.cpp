@@ -47,10 +47,13 @@ namespace {
 
 HWY_EXPORT(MultiplyRow);
 
+constexpr uint64_t kBriefElements = 4096; // half a microsecond; a barrier of many workers takes one to two
+
 class QuantizeCall final : public Call {
 public:
   CallInfo info() const override { return {"quantize", 1, input.elements, 0}; }
   uint64_t items(const StepShape& shape) const override { return shape.count; }
+  bool brief(const StepShape& shape) const override { return input.elements * shape.count <= kBriefElements; }
   uint64_t scratch_bytes() const override { return formats::f32_act_bytes(input.elements); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <sched.h>
+#include <set>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -118,6 +119,47 @@ TEST_P(ExecutorThreads, StartNoStageBeforeTheOneBeforeItIsDone) {
     executor.step(context, 1, 0, 1);
   for (const CountingCall* call : calls)
     EXPECT_TRUE(call->ok);
+}
+
+/// Notes which thread ran each item.
+class BriefCall final : public Call {
+public:
+  BriefCall(uint64_t items, bool brief) : ran_by(items), brief_(brief) {}
+  CallInfo info() const override { return {"brief", 0, 0, 0}; }
+  uint64_t items(const StepShape&) const override { return ran_by.size(); }
+  bool brief(const StepShape& shape) const override { return brief_ && shape.count == 1; }
+  void run(const StepContext&, const StepShape&, uint64_t begin, uint64_t end, uint8_t*) const override {
+    for (uint64_t i = begin; i < end; ++i) {
+      ran_by[i] = std::this_thread::get_id();
+      ++ran;
+    }
+  }
+  mutable std::vector<std::thread::id> ran_by;
+  mutable std::atomic<uint64_t> ran{0};
+
+private:
+  bool brief_;
+};
+
+TEST_P(ExecutorThreads, RunBriefStagesOnOneThread) {
+  ResolvedProgram program;
+  std::vector<const BriefCall*> calls;
+  for (const uint64_t items : {20u, 3u, 40u, 5u, 30u}) {
+    auto call = std::make_unique<BriefCall>(items, items < 10);
+    calls.push_back(call.get());
+    add_stage(program, std::move(call));
+  }
+  Executor executor(program, GetParam(), false);
+  constexpr uint64_t kSteps = 200;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    executor.step({}, 1 + step % 2, 0, 1);
+    for (const BriefCall* call : calls)
+      if (step % 2 == 0 && call->ran_by.size() < 10) {
+        EXPECT_EQ(std::set(call->ran_by.begin(), call->ran_by.end()).size(), 1u);
+      }
+  }
+  for (const BriefCall* call : calls)
+    EXPECT_EQ(call->ran, kSteps * call->ran_by.size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, ExecutorThreads, ::testing::Values(1, 2, 3, 8),
