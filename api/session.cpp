@@ -5,6 +5,7 @@
 #include "api/handles.h"
 #include "formats/overlay/selection.h"
 #include "formats/quote.h"
+#include "runtime/cli/gpu_choice.h"
 #include "runtime/generate/generate.h"
 #include "runtime/generate/model_sampler.h"
 #include "runtime/session/saved_session.h"
@@ -132,7 +133,10 @@ cortiq_status cortiq_session_create(cortiq_model* model, const cortiq_session_op
     auto out = std::make_unique<cortiq_session>();
     out->model = model->model;
     out->text = model->text;
-    CORTIQ_ASSIGN_OR_RETURN(out->session, runtime::Session::create(model->model, open));
+    const auto nobody = [](const std::string&) {}; // was asked: the session goes on on the CPU, as it would later
+    CORTIQ_ASSIGN_OR_RETURN(out->session, runtime::cli::make_or_fall_back(open.gpu, open.cpu_fallback, nobody, [&] {
+                              return runtime::Session::create(model->model, open);
+                            }));
     *session = out.release();
     return {};
   });

@@ -54,15 +54,12 @@ StatusOr<Loaded> load_artifact_engine(const std::string& path, const RunOptions&
   how.placement = load.placement;
   how.max_context = options.max_context;
   how.profile = options.verbose || options.stats;
-  StatusOr<std::unique_ptr<Session>> made = Session::create(model, how);
-  if (!made.ok() && how.gpu && how.cpu_fallback) {
-    note(made.status().message() + "; the CPU runs the model");
-    how.gpu = nullptr;
-    made = Session::create(model, how);
-  }
-  if (!made.ok())
-    return made.status();
-  std::unique_ptr<Session> session = *std::move(made);
+  CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, make_or_fall_back(how.gpu, how.cpu_fallback, note, [&] {
+                            return Session::create(model, how);
+                          }));
+  if (options.speculation == Speculation::kOn && !session->can_draft())
+    note(how.gpu ? "--speculate has no effect: no tokens are guessed on a GPU"
+                 : "--speculate has no effect: the model has no head that guesses tokens");
   Loaded out;
   out.text_absent = model->info().text_absent;
   out.token_count = static_cast<uint32_t>(model->info().token_count);

@@ -32,4 +32,17 @@ struct GpuChoice {
 StatusOr<std::shared_ptr<const GpuModel>> choose_gpu(const Model& model, const GpuChoice& choice,
                                                      const std::function<void(const std::string&)>& note);
 
+/// What make() makes for `gpu`. Where that fails and the CPU may take its place, `gpu` becomes null, which `note` is
+/// told, and make() is asked once more.
+template <class Make>
+auto make_or_fall_back(std::shared_ptr<const GpuModel>& gpu, bool cpu_fallback,
+                       const std::function<void(const std::string&)>& note, const Make& make) {
+  auto made = make();
+  if (made.ok() || !gpu || !cpu_fallback)
+    return made;
+  note(made.status().message() + "; the CPU runs the model");
+  gpu = nullptr;
+  return make();
+}
+
 } // namespace cortiq::runtime::cli

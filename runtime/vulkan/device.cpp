@@ -22,7 +22,7 @@ const char* word_of(VkResult result) {
   case VK_ERROR_OUT_OF_HOST_MEMORY:
     return "out of host memory";
   case VK_ERROR_OUT_OF_DEVICE_MEMORY:
-    return "out of device memory; a shorter --max-context takes less, --fallback=cpu leaves the model to the CPU";
+    return "out of device memory; a shorter --max-context takes less";
   case VK_ERROR_DEVICE_LOST:
     return "the device was lost";
   case VK_ERROR_INITIALIZATION_FAILED:

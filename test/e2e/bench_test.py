@@ -155,9 +155,10 @@ class Bench:
                       ("--synthetic", "tiny:q4_0", "--machine"), ("--machine", "--device", "0"), ("--machine", "--bandwidth"), ("--barriers", "--device", "0"),
                       ("--gemv", "gguf:Q4_0", "--shape", "8x256", "--device", "0"), ("--static", "gguf:Q4_0", "--sequences", "2"), ("m.cqa", "--device", "0", "--trace", "t.json"),
                       ("m.cqa", "--device", "0", "--roofline", "r.svg"), ("m.cqa", "--bank-slots", "3"), ("--synthetic", "tiny:q4_0", "-o", "x.cqa", "--device", "0"),
-                      ("m.cqa", "--perplexity", "t.txt", "--sequences", "2")):
+                      ("m.cqa", "--perplexity", "t.txt", "--sequences", "2"), ("none.cqa", "--trace", "no/such/folder/t.json"), ("none.cqa", "--trace", "t", "--roofline", "t")):
             result = self.call(*flags)
-            why_not = harness.why_not_refusal(result) or ("m.cqa" in flags and "does not go with" not in result.stderr and result.stderr)
+            says = "does not go with" if "m.cqa" in flags else "cannot write" if "no/such/folder/t.json" in flags else "same file" if "none.cqa" in flags else ""
+            why_not = harness.why_not_refusal(result) or (says not in result.stderr and result.stderr)
             self.tally.check(" ".join(flags) + " is refused", why_not or None)
 
     def check_peers(self):

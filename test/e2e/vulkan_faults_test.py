@@ -123,6 +123,10 @@ def check_serve(tally, args, artifact, environment):
         label = f"served, {faults}, with a fallback"
         tally.check(f"{label}: the same texts", [text_of(a) for a in got] != [text_of(a) for a in good] and f"{got} and {good}")
         tally.check(f"{label}: health", (health, lost, code) != (200, True, 0) and f"health {health}, lost {lost}, status {code}")
+    got, health, lost, code = served(args, artifact, "allocate=7", ["--fallback", "cpu"], quiet)  # of the second session
+    label = "served, no memory for sessions, with a fallback"
+    tally.check(f"{label}: the same texts", [text_of(a) for a in got] != [text_of(a) for a in good] and f"{got} and {good}")
+    tally.check(f"{label}: health", (health, lost, code) != (200, False, 0) and f"health {health}, lost {lost}, status {code}")
     got, health, lost, code = served(args, artifact, "submit=5", [], quiet)
     failed = [a for a in got if a[0] != 200]
     tally.check("served, lost, without a fallback: a sentence",

@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <vector>
 
+#include "formats/atomic_file.h"
+#include "formats/quote.h"
 #include "runtime/session/session.h"
 #include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-bench/gpu.h"
@@ -296,6 +298,12 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
 } // namespace
 
 Status bench_models(const ModelBenchOptions& options) {
+  // What cannot be written is told before anything is measured.
+  for (const std::string& picture : {options.trace, options.roofline})
+    if (!picture.empty())
+      CORTIQ_RETURN_IF_ERROR(formats::AtomicFile::create(picture).status());
+  if (!options.trace.empty() && options.trace == options.roofline)
+    return invalid("--trace and --roofline name the same file, " + formats::quote(options.trace));
   const bool units = options.profile || !options.roofline.empty();
   CeilingsByThreads ceilings(options.no_machine ? Extent::kNothing : units ? Extent::kMemoryAndUnits : Extent::kMemory);
   Json models = Json::array();

@@ -72,12 +72,17 @@ Status serve(const ServeOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(how.gpu,
                           cortiq::runtime::cli::choose_gpu(
                               *model.model, {options.device, how.cpu_fallback, false, how.kv, options.gpu_room}, note));
+  if (how.gpu && how.cache_bytes != 0)
+    note("--cache has no effect on a GPU: each of --sessions has a cache of its own there, of --max-context tokens");
   SandboxMode sandbox = options.sandbox;
   std::string missing; // of the sandbox
   CORTIQ_RETURN_IF_ERROR(allow_driver(how.gpu != nullptr, sandbox, missing));
   open_metrics();
   CORTIQ_RETURN_IF_ERROR(leave_files(sandbox, missing));
-  CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, Scheduler::create(model.model, model.text, how));
+  CORTIQ_ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler,
+                          cortiq::runtime::cli::make_or_fall_back(how.gpu, how.cpu_fallback, note, [&] {
+                            return Scheduler::create(model.model, model.text, how);
+                          }));
   model.max_context = scheduler->max_context();
   model.pooling = options.pooling;
   model.most_choices = options.scheduler.sessions + options.scheduler.queue;
