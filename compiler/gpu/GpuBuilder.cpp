@@ -150,20 +150,21 @@ StatusOr<uint32_t> GpuBuilder::matrix(uint32_t weight, LayoutId layout) {
 
 StatusOr<std::vector<RowRange>> GpuBuilder::slices(uint32_t weight, uint64_t step, uint64_t together) {
   constexpr uint64_t kReadBehind = 512, kMostGrowth = 3; // of sizes that only the content tells
+  constexpr uint64_t kMostParts = 64;                    // each has shaders of its own
   const artifact::WeightT& source = *manifest_.weights[weight];
   const Codec& codec = *codecOf(source);
   const auto bytes = [&](uint64_t rows) -> uint64_t {
     const auto least = packed_bytes(codec, LayoutId::kPlanes, rows, source.cols);
     return least.ok() ? *least * (codec.variable_size ? kMostGrowth : 1) + kReadBehind : UINT64_MAX;
   };
-  const uint64_t range = weights_.range / together;
+  const uint64_t range = std::max<uint64_t>(1, weights_.range / together);
   std::vector<RowRange> out;
   if (!source.blend.empty() || bytes(source.rows) <= range)
     return out;
   uint64_t rows = ceilDiv(ceilDiv(source.rows, ceilDiv(bytes(source.rows), range)), step) * step;
   while (rows > 0 && bytes(rows) > range)
     rows -= step;
-  if (rows == 0)
+  if (rows == 0 || ceilDiv(source.rows, rows) > kMostParts)
     return out;
   CORTIQ_ASSIGN_OR_RETURN(const uint32_t whole, matrix(weight));
   for (uint64_t first = 0; first < source.rows; first += rows) {

@@ -42,6 +42,7 @@ REFUSED = [
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--max-context=-1"), ("--max-context", "'-1'")),
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--max-batch=1e3"), ("--max-batch", "'1e3'")),
     ("cortiq-compile", ("ARTIFACT", "-o", "x.cqa", "--gpu-range=4294967296"), ("--gpu-range", "4294967295")),
+    ("cortiq-compile", ("MODEL", "-o", "x.cqa", "--gpu-range", "1000"), ("--gpu-range", "add vulkan to --target")),
     ("cortiq-compile", ("MODEL", "-o", "x.cqa", "--task", "nap"), ("no task 'nap'; it has: none",)),
     ("cortiq-inspect", ("ARTIFACT", "--verify", "--disasm"), ("exclude each other",)),
     ("cortiq-serve", ("ARTIFACT", "--numa", "1"), ("--numa",)),

@@ -167,6 +167,11 @@ def check_parts(tally, o):
         o.environment["CORTIQ_GPU_FAULTS"] = f"matrix={says.rsplit(' ', 1)[1]}"
         check_against_cpu(tally, o, f"experts beyond the device's range, {experts}", program, [], says=says)
         del o.environment["CORTIQ_GPU_FAULTS"]
+    # No row fits the first, and the second leaves too many parts: there are none, and what a device then cannot bind is the CPU's.
+    for size in ("1", "700"):
+        program = o.for_gpu(o.model("llama-q8.cmf"), "--gpu-range", size)
+        result = o.tool("cortiq-run", program, "--device", "0", "--tokens", "5,6,7", "-n", "2", "--temp", "0", "--ignore-eos", "--stats")
+        tally.check(f"a range of {size} bytes: all on the device", all_there(result))
 
 
 if __name__ == "__main__":

@@ -124,6 +124,8 @@ Status check(const CompileOptions& o) {
       return invalid("--gpu-experts is all, bank or bank-bf16, not '" + o.gpu_experts + "'");
     if (o.gpu_experts != "all" && !o.vulkan)
       return invalid("--gpu-experts=" + o.gpu_experts + " is for a GPU; add vulkan to --target");
+    if (o.gpu_range != 0 && !o.vulkan)
+      return invalid("--gpu-range is for a GPU; add vulkan to --target");
     return {};
   }
   if (!o.model.empty())
