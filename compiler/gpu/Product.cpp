@@ -7,20 +7,27 @@ namespace cortiq::compiler {
 
 using namespace formats;
 
-// One row a team keeps most bytes on their way; where what memory has of a group is five words of a register each,
-// several rows that share activations do better (docs/performance.md).
+// Shapes that were quickest for every codec on a device of 132 processors (docs/performance.md): where there are
+// several workgroups for each, registers decide how many run side by side; where there is one, it has all invocations
+// that there can be, and where a lane has few groups they are asked for at once.
 QuantShape quantShape(const artifact::WeightT& weight, const QuantProduct& product) {
+  constexpr uint64_t kRows = 32, kProcessors = 132;
   constexpr CodecId kNarrow[] = {CodecId::kQ4_0, CodecId::kQ4Block, CodecId::kQ4Tiled};
+  const bool narrow =
+      std::ranges::any_of(kNarrow, [&](CodecId id) { return static_cast<uint16_t>(id) == weight.codec; });
   const auto runs = static_cast<uint32_t>(ceilDiv(product.choices * ceilDiv(weight.cols, 32), 32));
   const auto evenly = [&](uint32_t most) {
     return static_cast<uint32_t>(ceilDiv(runs, ceilDiv(runs, std::min(runs, most))));
   };
   if (!product.ofOneToken || !product.eightBits)
     return {{1024, 32, 1}, 1};
-  if (std::ranges::none_of(kNarrow, [&](CodecId id) { return static_cast<uint16_t>(id) == weight.codec; }) ||
-      (product.experts && product.matrices > 1))
+  if (product.experts && product.matrices > 1)
     return {{1024, 32, 1}, evenly(2)};
-  return product.matrices > 1 ? QuantShape{{256, 32, 4}, 1} : QuantShape{{512, 32, 2}, evenly(4)};
+  if (product.matrices > 1 || ceilDiv(weight.rows, kRows) > kProcessors)
+    return {{512, 32, 2}, 1};
+  if (product.experts ? narrow : runs <= 4)
+    return {{512, 32, 2}, evenly(4)};
+  return {{1024, 32, 1}, evenly(2)};
 }
 
 // A lane takes groups of 32 weights: no more lanes than there are. Matrices of few rows fill the device by more

@@ -28,11 +28,13 @@ void fill_q6_k(RandomStream& random, uint64_t cols, const MutableRowPlanes& row)
 } // namespace
 
 // The deviations of the weights at d = 1 are those of uniform codes, scales and minimums.
-constinit const RecordForm kQ4KForm =
-    copied_form<256, 144>(CodecId::kQ4_K, kQ4KFields, fill_with_minimum<256, 144, 263.0f, 7.5f, 0>);
+constinit const RecordForm kQ4KForm = in_plane_order(
+    copied_form<256, 144>(CodecId::kQ4_K, kQ4KFields, fill_with_minimum<256, 144, 263.0f, 7.5f, 0>), kQ4KPlaneOrder);
 constinit const RecordForm kQ5KForm =
     copied_form<256, 176>(CodecId::kQ5_K, kQ5KFields, fill_with_minimum<256, 176, 537.0f, 15.5f, 0>);
-constinit const RecordForm kQ6KForm = converted_form<256, 210, move_to_record<kQ6KMoves>, move_from_record<kQ6KMoves>>(
-    CodecId::kQ6_K, kQ6KFields, fill_q6_k);
+constinit const RecordForm kQ6KForm =
+    in_plane_order(converted_form<256, 210, move_to_record<kQ6KMoves>, move_from_record<kQ6KMoves>>(
+                       CodecId::kQ6_K, kQ6KFields, fill_q6_k),
+                   kQ6KPlaneOrder);
 
 } // namespace cortiq::formats

@@ -35,6 +35,17 @@ void for_each_piece(const RecordShape& shape, const Plane& plane, Copy copy) {
   }
 }
 
+/// A row's header and blocks with every block as `reorder` makes it.
+std::vector<uint8_t> reordered(const RecordShape& shape, const uint8_t* record,
+                               void (*reorder)(const uint8_t*, uint8_t*)) {
+  const uint64_t each = shape.form->block_bytes;
+  std::vector<uint8_t> out(shape.header_bytes + shape.blocks * each);
+  std::memcpy(out.data(), record, shape.header_bytes);
+  for (uint64_t at = shape.header_bytes; at < out.size(); at += each)
+    reorder(record + at, out.data() + at);
+  return out;
+}
+
 } // namespace
 
 StatusOr<Planes> planes_of(const Codec& codec, const RecordShape& shape, uint64_t rows) {
@@ -51,7 +62,7 @@ StatusOr<Planes> planes_of(const Codec& codec, const RecordShape& shape, uint64_
   };
   for (const LayoutField& field : shape.header_fields())
     add(field, 1, true);
-  for (const LayoutField& field : shape.form->fields)
+  for (const LayoutField& field : shape.form->plane_order ? shape.form->plane_order->fields : shape.form->fields)
     add(field, shape.blocks, false);
   CORTIQ_ASSIGN_OR_RETURN(out.end, size_or_overflow(codec, rows, shape.cols, at));
   return out;
@@ -64,6 +75,11 @@ void write_codebook(const Codec& codec, const RecordShape& shape, uint8_t* tenso
 }
 
 void scatter_row(const RecordShape& shape, const Planes& planes, uint64_t row, const uint8_t* record, uint8_t* tensor) {
+  std::vector<uint8_t> ordered;
+  if (const PlaneOrder* order = shape.form->plane_order) {
+    ordered = reordered(shape, record, order->to_planes);
+    record = ordered.data();
+  }
   for (const Plane& plane : planes.planes) {
     uint8_t* to = tensor + plane.start + row * plane.row_bytes;
     for_each_piece(shape, plane, [&](uint64_t place, uint64_t source, uint64_t bytes) {
@@ -78,6 +94,10 @@ void gather_row(const RecordShape& shape, const Planes& planes, uint64_t row, co
     for_each_piece(shape, plane, [&](uint64_t place, uint64_t target, uint64_t bytes) {
       std::memcpy(record + target, from + place, bytes);
     });
+  }
+  if (const PlaneOrder* order = shape.form->plane_order) {
+    const std::vector<uint8_t> canonical = reordered(shape, record, order->from_planes);
+    std::memcpy(record, canonical.data(), canonical.size());
   }
 }
 

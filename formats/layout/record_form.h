@@ -10,6 +10,7 @@
 #include "formats/codec/codec.h"
 #include "formats/layout/layout.h"
 #include "formats/layout/overlay_form.h"
+#include "formats/layout/plane_order.h"
 #include "formats/layout/random_stream.h"
 
 namespace cortiq::formats {
@@ -109,6 +110,9 @@ struct RecordForm {
   /// Makes the random shared part; null when there is none.
   void (*fill_shared)(RandomStream& random, uint64_t cols, uint8_t* shared) = nullptr;
 
+  /// Another order of the block records in kPlanes; null for most codecs.
+  const PlaneOrder* plane_order = nullptr;
+
   /// What lies beside the records; null for most codecs. decode() leaves it to its caller.
   const OverlayForm* overlay = nullptr;
 };
@@ -180,6 +184,12 @@ template <uint32_t kBlock, uint32_t kBytes, auto kTo, auto kFrom>
 constexpr RecordForm converted_form(CodecId codec, std::span<const LayoutField> fields,
                                     decltype(RecordForm::fill_row) fill) {
   return block_form<kBlock, kBytes>(codec, fields, convert_records<kBytes, kTo>, decode_converted<kBytes, kFrom>, fill);
+}
+
+/// `form` with another order of its blocks in kPlanes.
+constexpr RecordForm in_plane_order(RecordForm form, const PlaneOrder& order) {
+  form.plane_order = &order;
+  return form;
 }
 
 // Building blocks of forms whose payload is a plane of codes and a plane of scales.

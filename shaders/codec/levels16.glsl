@@ -11,20 +11,19 @@ uint look_up(uint codes, uint a, uint b, uint c, uint d) {
   return levels;
 }
 
-// Of iq4_nl and iq4_xs: -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113.
-void iq4_levels(inout uint q[8]) {
-  for (uint u = 0; u < 8; ++u)
-    q[u] = look_up(q[u], 0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u);
+// Four-bit floats: their magnitudes, doubled, as nibbles (0, 1, 2, 3, 4, 6, 8, 12), and all ones where one is negative. A magnitude m
+// above 4 counts m - 4 more, the largest two more still.
+uint fp4_magnitudes(uint n) {
+  uint m = n & 0x77777777u, above = ((n >> 2) & 0x11111111u) * 3, more = m & above;
+  return m + more + ((more & (more >> 1) & 0x11111111u) << 1);
 }
+uint fp4_negative(uint n) { return ((n >> 3) & 0x11111111u) * 15; }
 
-// Twice the values of four-bit floats: 0, 1, 2, 3, 4, 6, 8, 12 and their negatives, each 12 too high; q is as halves() makes it.
-// All four bits at a time, by arithmetic: a magnitude m above 4 counts m - 4 more, the largest two more still.
+// Levels, each 12 too high, of codes as halves() takes them.
 const int kFp4Zero = 12;
 void fp4_levels(uvec4 n, out uint q[8]) {
   [[unroll]] for (uint u = 0; u < 4; ++u) {
-    uint m = n[u] & 0x77777777u, above = ((n[u] >> 2) & 0x11111111u) * 3, more = m & above;
-    uint magnitude = m + more + ((more & (more >> 1) & 0x11111111u) << 1);
-    uint negative = magnitude & ((n[u] >> 3) & 0x11111111u) * 15;
+    uint magnitude = fp4_magnitudes(n[u]), negative = magnitude & fp4_negative(n[u]);
     uint rest = magnitude - negative, zero = 0xccccccccu - negative;
     q[u] = (rest & 0x0f0f0f0fu) + (zero & 0x0f0f0f0fu);
     q[4 + u] = (rest >> 4 & 0x0f0f0f0fu) + (zero >> 4 & 0x0f0f0f0fu);

@@ -8,21 +8,27 @@ const int kZero = kFp4Zero;
 const uint kScales = 1;
 const bool kMinimum = false;
 
-void group_levels(uint base, uint row, uint g, out uint q[8]) {
-  fp4_levels(w_u128(qs_plane(base), row * kGroups + g), q);
-}
-
-void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
-  s[0] = vec2(block_scale(w_u8(e_plane(base), row * kGroups + g)), 0.0);
-}
-
 #define CODEC_FETCH
-const uint kFetched = 1;
-void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint scales) {
+const uint kFetched = 1, kFetchedWords = 1;
+void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint words[kFetchedWords]) {
   codes[0] = w_u128(qs_plane(base), row * kGroups + g);
-  scales = w_u8(e_plane(base), row * kGroups + g);
+  words[0] = w_u8(e_plane(base), row * kGroups + g);
 }
-void group_fetched(uvec4 codes[kFetched], uint scales, out uint q[8], out vec2 s[kScales]) {
+vec2 group_scale(uint words[kFetchedWords]) { return vec2(block_scale(words[0]), 0.0); }
+void group_fetched(uvec4 codes[kFetched], uint words[kFetchedWords], out uint q[8], out vec2 s[kScales]) {
   fp4_levels(codes[0], q);
-  s[0] = vec2(block_scale(scales), 0.0);
+  s[0] = group_scale(words);
+}
+
+#include "codec/fetched_levels.glsl"
+
+// Magnitudes, less twice those of negative levels.
+#define CODEC_PARTS
+const uint kParts = 2;
+const int kPartZero = 0;
+void code_parts(uvec4 codes, out uvec4 parts[kParts]) {
+  [[unroll]] for (uint u = 0; u < 4; ++u) {
+    parts[0][u] = fp4_magnitudes(codes[u]);
+    parts[1][u] = parts[0][u] & fp4_negative(codes[u]);
+  }
 }

@@ -10,23 +10,18 @@ const uint kScales = 1;
 const bool kMinimum = false;
 const float kUnit = 1.0;
 
-void group_levels(uint base, uint row, uint g, out uint q[8]) {
-  halves(w_u128(qs_plane(base), row * kGroups + g), q);
-}
-
-void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
-  s[0] = vec2(half_at(d_plane(base), row * kGroups + g), 0.0);
-}
-
 #define CODEC_FETCH
-const uint kFetched = 1;
-void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint scales) {
+const uint kFetched = 1, kFetchedWords = 1;
+void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint words[kFetchedWords]) {
   codes[0] = w_u128(qs_plane(base), row * kGroups + g);
-  scales = w_u16(d_plane(base), row * kGroups + g);
+  words[0] = w_u16(d_plane(base), row * kGroups + g);
 }
-void group_fetched(uvec4 codes[kFetched], uint scales, out uint q[8], out vec2 s[kScales]) {
+vec2 group_scale(uint words[kFetchedWords]) { return vec2(unpackHalf2x16(words[0]).x, 0.0); }
+void group_fetched(uvec4 codes[kFetched], uint words[kFetchedWords], out uint q[8], out vec2 s[kScales]) {
   halves(codes[0], q);
-  s[0] = vec2(unpackHalf2x16(scales).x, 0.0);
+  s[0] = group_scale(words);
 }
 
+#include "codec/fetched_levels.glsl"
+#include "codec/nibble_parts.glsl"
 #include "codec/float_levels.glsl"

@@ -1,4 +1,5 @@
-// q6_k: blocks of 256 in sixteen groups, each with a signed scale.
+// q6_k: blocks of 256 in sixteen groups, each with a signed scale; 32 weights have bytes of their own
+// (formats/layout/plane_order.h).
 #include "codec/planes.glsl"
 
 const uint kBlocks = kCols / 256;
@@ -14,23 +15,27 @@ const uint kScales = 2;
 const bool kMinimum = false;
 const float kUnit = 1.0;
 
-void group_levels(uint base, uint row, uint g, out uint q[8]) {
-  uint block = row * kBlocks + g / 8, sub = g % 8;
-  uint part = sub / 4, j = sub % 4;
-  for (uint h = 0; h < 2; ++h) {
-    uvec4 low = w_u128(ql_plane(base), block * 8 + 4 * part + j % 2 * 2 + h) >> (j / 2 * 4) & 0x0f0f0f0fu;
-    uvec4 high = w_u128(qh_plane(base), block * 4 + 2 * part + h) >> (2 * j) & 0x03030303u;
-    for (uint u = 0; u < 4; ++u)
-      q[4 * h + u] = low[u] | high[u] << 4;
-  }
+#define CODEC_FETCH
+const uint kFetched = 1, kFetchedWords = 3;
+void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint words[kFetchedWords]) {
+  uint at = row * kGroups + g;
+  uvec2 high = w64[qh_plane(base) * 2 + at];
+  codes[0] = w_u128(ql_plane(base), at);
+  words[0] = high.x;
+  words[1] = high.y;
+  words[2] = w_u16(scales_plane(base), at) | w_u16(d_plane(base), at / 8) << 16;
 }
-
-void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
-  uint block = row * kBlocks + g / 8, sub = g % 8;
-  float d = half_at(d_plane(base), block);
-  int both = int(w_u16(scales_plane(base), block * 8 + sub));
+void group_fetched(uvec4 codes[kFetched], uint words[kFetchedWords], out uint q[8], out vec2 s[kScales]) {
+  uint high[8];
+  halves(codes[0], q);
+  pairs(words[0], words[1], high);
+  for (uint u = 0; u < 8; ++u)
+    q[u] |= high[u] << 4;
+  float d = unpackHalf2x16(words[2] >> 16).x;
+  int both = int(words[2]);
   s[0] = vec2(d * float(bitfieldExtract(both, 0, 8)), 0.0);
   s[1] = vec2(d * float(bitfieldExtract(both, 8, 8)), 0.0);
 }
 
+#include "codec/fetched_levels.glsl"
 #include "codec/float_levels.glsl"

@@ -10,29 +10,19 @@ const uint kScales = 1;
 const bool kMinimum = false;
 const float kUnit = 1.0;
 
-void group_levels(uint base, uint row, uint g, out uint q[8]) {
-  uint first = g / 32 * 32;
-  uint run = min(32u, kGroups - first);
-  uint at = q_plane(base) + (row * kGroups + first) * 2 + g % 32;
-  set_words(w128[at], w128[at + run], q);
-}
-
-void group_scales(uint base, uint row, uint g, out vec2 s[kScales]) {
-  s[0] = vec2(half_at(d_plane(base), row * kGroups + g), 0.0);
-}
-
 #define CODEC_FETCH
-const uint kFetched = 2;
-void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint scales) {
+const uint kFetched = 2, kFetchedWords = 1;
+void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uint words[kFetchedWords]) {
   uint first = g / 32 * 32;
   uint at = q_plane(base) + (row * kGroups + first) * 2 + g % 32;
   codes[0] = w128[at];
   codes[1] = w128[at + min(32u, kGroups - first)];
-  scales = w_u16(d_plane(base), row * kGroups + g);
+  words[0] = w_u16(d_plane(base), row * kGroups + g);
 }
-void group_fetched(uvec4 codes[kFetched], uint scales, out uint q[8], out vec2 s[kScales]) {
+void group_fetched(uvec4 codes[kFetched], uint words[kFetchedWords], out uint q[8], out vec2 s[kScales]) {
   set_words(codes[0], codes[1], q);
-  s[0] = vec2(unpackHalf2x16(scales).x, 0.0);
+  s[0] = vec2(unpackHalf2x16(words[0]).x, 0.0);
 }
 
+#include "codec/fetched_levels.glsl"
 #include "codec/float_levels.glsl"

@@ -1,5 +1,5 @@
-// The interface that all shaders share, as formats/artifact/shader_abi.h states it. Buffers are read in words or in 16
-// bytes at a time; both views are of the same memory.
+// The interface that all shaders share, as formats/artifact/shader_abi.h states it. Buffers are read in words, or in 8 or 16
+// bytes at a time; all views are of the same memory.
 
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -11,6 +11,7 @@ layout(local_size_x_id = SPEC_LOCAL) in;
 layout(constant_id = SPEC_LOCAL) const uint kLocal = 64;
 
 layout(set = 0, binding = 0) readonly buffer WeightWords { uint w32[]; };
+layout(set = 0, binding = 0) readonly buffer WeightPairs { uvec2 w64[]; };
 layout(set = 0, binding = 0) readonly buffer WeightQuads { uvec4 w128[]; };
 layout(set = 0, binding = 1) buffer ArenaFloats { float a32[]; };
 layout(set = 0, binding = 1) buffer ArenaVectors { vec4 a128[]; };

@@ -12,6 +12,15 @@ int code_sum(uint both, uint s, uint x[8]) {
   return dot4(x[2 * s], 0x01010101u) + dot4(x[2 * s + 1], 0x01010101u);
 }
 
+// `sum` and what a scale s applies to, `exact` being the sum of levels times activations of scale `scale`, `codes` that of the
+// activations.
+float add_scaled(int exact, int codes, int zero, vec2 s, float scale, float sum) {
+  float value = float(exact - zero * codes) * (s.x * kUnit);
+  if (kMinimum)
+    value = fma(float(-codes), s.y, value);
+  return fma(value, scale, sum);
+}
+
 // `sum` and the group's product. q and s are the group's levels and scales; x, scale and both the activations' codes, their
 // scale and their sums.
 float add_group(uint q[8], vec2 s[kScales], uint x[8], float scale, uint both, float sum) {
@@ -20,11 +29,7 @@ float add_group(uint q[8], vec2 s[kScales], uint x[8], float scale, uint both, f
     int exact = 0;
     for (uint k = i * each; k < (i + 1) * each; ++k)
       exact += dot4(q[k], x[k]);
-    int codes = kZero != 0 || kMinimum ? code_sum(both, i, x) : 0;
-    float value = float(exact - kZero * codes) * (s[i].x * kUnit);
-    if (kMinimum)
-      value = fma(float(-codes), s[i].y, value);
-    sum = fma(value, scale, sum);
+    sum = add_scaled(exact, kZero != 0 || kMinimum ? code_sum(both, i, x) : 0, kZero, s[i], scale, sum);
   }
   return sum;
 }

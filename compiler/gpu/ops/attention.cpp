@@ -23,7 +23,7 @@ struct Dispatch {
 };
 
 // Of one token: more invocations take positions side by side.
-constexpr uint32_t kLocalSingle = 256, kLocalShare = 128, kLocalMany = 128;
+constexpr uint32_t kLocalSingle = 128, kLocalShare = 256, kLocalMany = 128;
 constexpr uint32_t kAheadSingle = 4, kAheadShare = 8; // positions that a team of it asks for at a time
 
 Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
@@ -108,7 +108,7 @@ uint32_t attentionShares(uint32_t layer, uint32_t heads, const GpuBuilder& build
   if (cache.window != 0 && cache.window <= kFarFrom)
     return 1;
   // As many workgroups as a large device runs side by side, of shares that are worth one.
-  constexpr uint32_t kWorkgroups = 256, kMost = 16;
+  constexpr uint32_t kWorkgroups = 128, kMost = 16;
   return std::clamp(kWorkgroups / std::max(1u, heads), 1u, kMost);
 }
 
