@@ -3,6 +3,7 @@
 shader, matrices that it cannot bind; several devices; memory and files that stay behind. Failures are asked for through CORTIQ_GPU_FAULTS (runtime/vulkan/faults.h) and happen on the software
 device of Mesa, with the validation layer listening. Tokens have to be the recorded ones wherever there are any."""
 import concurrent.futures
+import http.client
 import json
 import os
 import re
@@ -82,6 +83,7 @@ def check_model(tally, args, folder, environment):
     if artifact:
         check_kv(tally, args, artifact, spec, environment)
         check_serve(tally, args, artifact, environment)
+        check_drain(tally, args, artifact)
     scaled = vulkan_test.expectation(args, SCALED)
     artifact = vulkan_test.compile_model(tally, args, SCALED, NUMERICS, folder)
     if artifact:
@@ -132,6 +134,23 @@ def check_serve(tally, args, artifact, environment):
     tally.check("served, lost, without a fallback: a sentence",
                 (not failed or any(LOST not in json.dumps(a[2]) for a in failed) or got[-1][0] == 200) and f"{got}")
     tally.check("served, lost, without a fallback: health", (health, lost, code) != (503, True, 0) and f"health {health}, lost {lost}")
+
+
+def check_drain(tally, args, artifact):
+    """A stream that the end of the server cuts says so. A device in software is slow enough for a stream to be cut for certain."""
+    with Server(args, artifact, "--device", "0", "--drain", "0", "--sessions", "2") as server:
+        connection = server.connect()
+        connection.request("POST", "/v1/completions", json.dumps({"prompt": "Once", "max_tokens": 400, "ignore_eos": True, "stream": True}),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        first = answer.readline()
+        server.process.send_signal(signal.SIGTERM)
+        try:
+            rest = answer.read().decode()
+        except http.client.IncompleteRead as cut:
+            rest = cut.partial.decode()
+        tally.check("a stream that the server's end cuts", (not first.startswith(b"data:") or '"error"' not in rest) and f"{first} … {rest[-300:]}")
+        tally.check("a server that ends", server.process.wait(timeout=60) and f"status {server.process.returncode}")
 
 
 def check_split(tally, args, artifact, spec, environment):

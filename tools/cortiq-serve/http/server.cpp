@@ -52,7 +52,14 @@ std::string event(const Json& json) {
 /// One answer on its way to a client as events. Cancels the jobs when it goes away before the end: the client has left.
 class EventStream {
 public:
-  EventStream(std::vector<std::shared_ptr<Job>> jobs, Ask ask) : pieces_(std::move(jobs)), ask_(std::move(ask)) {}
+  /// Counts itself in `streams` for as long as it lives.
+  EventStream(std::vector<std::shared_ptr<Job>> jobs, Ask ask, std::atomic<uint64_t>& streams)
+      : pieces_(std::move(jobs)), ask_(std::move(ask)), streams_(streams) {
+    ++streams_;
+  }
+  ~EventStream() { --streams_; }
+  EventStream(const EventStream&) = delete;
+  EventStream& operator=(const EventStream&) = delete;
 
   /// Called again and again until it ends the stream, or returns false.
   bool write_next(httplib::DataSink& sink) {
@@ -102,6 +109,7 @@ private:
 
   Pieces pieces_;
   Ask ask_;
+  std::atomic<uint64_t>& streams_;
   bool begun_ = false;
 };
 
@@ -381,7 +389,7 @@ struct HttpServer::Impl {
       return refuse_for_now(response);
     if (!ask.stream)
       return wait(response, std::move(jobs), *ask.wording);
-    const auto stream = std::make_shared<EventStream>(std::move(jobs), std::move(ask));
+    const auto stream = std::make_shared<EventStream>(std::move(jobs), std::move(ask), streams);
     response.set_header("Cache-Control", "no-cache");
     response.set_chunked_content_provider(
         "text/event-stream", [stream](size_t, httplib::DataSink& sink) { return stream->write_next(sink); });
@@ -444,7 +452,8 @@ struct HttpServer::Impl {
   const HttpOptions options;
   HttpLibrary http;
   RequestLog lines{STDERR_FILENO};
-  std::atomic<bool> ended = false; ///< serve() is over
+  std::atomic<bool> ended = false;   ///< serve() is over
+  std::atomic<uint64_t> streams = 0; ///< on their way
 };
 
 HttpServer::HttpServer(const ServedModel& model, Scheduler& scheduler, SideSession& side_session,
@@ -479,9 +488,12 @@ void HttpServer::stop() {
   // The library does not hear of an end before it has begun.
   while (!impl_->http.is_running() && !impl_->ended)
     std::this_thread::sleep_for(1ms);
-  impl_->http.stop();
   // Answers on their way get there; who sends or reads no further must not keep the server from ending.
-  const auto patience = std::max(until, Job::Clock::now() + kLastWords);
+  const auto said = Job::Clock::now() + kLastWords, patience = std::max(until, said);
+  // The library cuts the streams that it finds: their last events come first.
+  while (impl_->streams != 0 && Job::Clock::now() < said)
+    std::this_thread::sleep_for(1ms);
+  impl_->http.stop();
   while (!impl_->ended) {
     std::this_thread::sleep_for(10ms);
     if (Job::Clock::now() >= patience)
