@@ -21,8 +21,7 @@ void main() {
       vec4 w[8];
       bank_group(segment, start, kHidden, groups, row, g, w);
       for (uint i = 0; i < 8; ++i) {
-        uint at = input_row(token * kWinners + j) + 32 * g + 4 * i;
-        vec4 x = vec4(a32[at], a32[at + 1], a32[at + 2], a32[at + 3]);
+        vec4 x = a128[input_row(token * kWinners + j) / 4 + 8 * g + i];
         sum = fma(w[i], x * weight, sum);
       }
     }

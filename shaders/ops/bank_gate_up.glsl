@@ -25,8 +25,7 @@ void main() {
     bank_group(segment, start, kInner, groups, row, g, a);
     bank_group(segment, start + kSlotWords, kInner, groups, row, g, b);
     for (uint j = 0; j < 8; ++j) {
-      uint at = input_row(token) + 32 * g + 4 * j;
-      vec4 x = vec4(a32[at], a32[at + 1], a32[at + 2], a32[at + 3]);
+      vec4 x = a128[input_row(token) / 4 + 8 * g + j];
       gate = fma(a[j], x, gate);
       up = fma(b[j], x, up);
     }

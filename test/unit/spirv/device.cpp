@@ -23,7 +23,7 @@ struct Device::State {
   VkFence fence = VK_NULL_HANDLE;
   uint32_t memory_type = UINT32_MAX;
   uint32_t subgroup = 0;
-  bool dot = false;
+  bool dot = false, cpu = false;
   std::string name;
   std::map<Words, VkPipeline> pipelines; ///< for the life of the process
 };
@@ -54,6 +54,7 @@ bool choose(Device::State& s, std::string& why) {
   VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &subgroup, {}};
   vkGetPhysicalDeviceProperties2(s.physical, &properties);
   s.subgroup = subgroup.subgroupSize;
+  s.cpu = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   s.name = properties.properties.deviceName;
   return true;
 }
@@ -277,6 +278,9 @@ const std::string& Device::name() const {
 }
 uint32_t Device::subgroup_size() const {
   return state_->subgroup;
+}
+bool Device::keeps_subnormals() const {
+  return state_->cpu;
 }
 bool Device::integer_dot() const {
   return state_->dot;

@@ -43,6 +43,8 @@ public:
 
   const std::string& name() const;
   uint32_t subgroup_size() const;
+  /// Whether it is held to results below 2^-126: Vulkan lets devices make zeros of them, and GPUs do.
+  bool keeps_subnormals() const;
   /// Packed 4 x 8 bit dot products can be used.
   bool integer_dot() const;
 
