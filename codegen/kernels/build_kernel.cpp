@@ -12,6 +12,7 @@
 
 #include "mlir/IR/Verifier.h"
 
+#include "codegen/kernels/bf16_core.h"
 #include "codegen/kernels/core.h"
 #include "codegen/kernels/flat_core.h"
 #include "codegen/kernels/overlay.h"
@@ -73,7 +74,7 @@ void epilogue(const Frame& f, const Sums& sums, Value out, Value residual, Value
 
 /// The loop over row groups. `body` gets where the group's results go and the group's own carried values, and returns
 /// the next of those.
-using Output = ChunkCore::Output;
+using Output = SumsCore::Output;
 void over_outputs(const Frame& f, Value args, const std::vector<Value>& own,
                   const std::function<std::vector<Value>(const Output&, const std::vector<Value>&)>& body) {
   Emit& e = f.e;
@@ -138,6 +139,17 @@ void turn_codes(CoreContext& c, Value scratch) {
   c.decoder.take_turned();
 }
 
+/// The core on the target's matrix instructions that serves the spec, if any.
+std::unique_ptr<SumsCore> sums_core(CoreContext& c, Value args, const VectorUnit& unit, Value scratch) {
+  if (c.spec.arm == Arm::kBf16)
+    return std::make_unique<Bf16Core>(c, args, scratch);
+  if (!takes_many(c.spec) || !has_tile_kernel(c.spec))
+    return nullptr;
+  if (unit.tiles)
+    return std::make_unique<TileCore>(c, args, scratch);
+  return unit.row_pairs ? std::make_unique<PairCore>(c, args, scratch) : nullptr;
+}
+
 void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats::R16Format& format) {
   Emit& e = f.e;
   std::unique_ptr<Decoder> decoder = make_decoder(e, f.spec, format);
@@ -160,13 +172,10 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
         e.prefetch({e.offset(own[0], at, 1), line * kLine});
       return std::vector<Value>();
     });
-  if (takes_many(f.spec) && has_tile_kernel(f.spec) && (unit.tiles || unit.row_pairs)) {
-    const std::unique_ptr<ChunkCore> core = unit.tiles ? std::unique_ptr<ChunkCore>(new TileCore(c, args, scratch))
-                                                       : std::make_unique<PairCore>(c, args, scratch);
+  if (std::unique_ptr<SumsCore> core = sums_core(c, args, unit, scratch)) {
     core->begin_call();
     c.ahead = ahead;
-    core->decode(own[0], group_bytes);
-    core->multiply();
+    core->run(own[0], group_bytes);
     own.push_back(core->first_sums());
     over_outputs(f, args, own, [&](const Output& output, const std::vector<Value>& in) {
       core->epilogue({in[0], 0}, in[1], output);
@@ -267,6 +276,8 @@ Status can_build(const KernelSpec& spec) {
   if (spec.arm == Arm::kWide && (verbatim || !has_wide_form(spec.codec) || spec.k % codec.block != 0))
     return unsupported("no kernel multiplies " + std::string(codec.name) + " rows of " + std::to_string(spec.k) +
                        " weights with activations of one scale a record");
+  if (spec.arm == Arm::kBf16 && (!takes_many(spec) || fast_arm(codec, spec.layout) != Arm::kFast))
+    return internal_error("tiles of bf16 serve many tokens of the fast arm only: " + kernel_name(spec));
   if (takes_many(spec) && !has_panel_kernel(spec))
     return internal_error("codec " + std::string(codec.name) + " has no form for many tokens: " + kernel_name(spec));
   if (verbatim)
@@ -287,6 +298,8 @@ StatusOr<mlir::OwningOpRef<vec::KernelOp>> build_kernel(mlir::MLIRContext& conte
   if (block.empty() || !block.back().hasTrait<mlir::OpTrait::IsTerminator>())
     mlir::OpBuilder::atBlockEnd(&block).create<vec::ReturnOp>(loc);
   builder.setInsertionPoint(block.getTerminator());
+  if (spec.arm == Arm::kBf16 && !unit.tiles)
+    return unsupported("tiles of bf16 need a target with tile registers: " + name);
   Emit emit(builder, loc, &block, unit.lanes, unit.byte_tables, unit.signed_dot4, unit.tiles);
   const Frame frame = make_frame(emit, kernel->getArgs(), spec);
   if (spec.layout == formats::LayoutId::kVerbatim)

@@ -36,7 +36,7 @@ inline unsigned tokens_at_once(const Emit& e) {
   return e.lanes() == 16 ? 8 : 4;
 }
 
-/// The K loop that both cores run: whole iterations of `unroll` records in a loop, then the records that remain.
+/// The K loop that cores run: whole iterations of `unroll` records in a loop, then the records that remain.
 /// `record` emits one record (weights first_step.. limited to `steps` groups of four) and returns the new carried
 /// values; `index` is a counter that advances by `index_step` a record, for addressing activations, and `static_index`
 /// the part of it that is known within the iteration.
@@ -59,7 +59,14 @@ void for_each_weight(CoreContext& c, const RecordPlace& place,
 
 /// Asks for part number `part` of `parts` of what a record is to ask for.
 void prefetch_part(CoreContext& c, const RecordPlace& place, unsigned part, unsigned parts);
+
+/// A part of a row: from iteration number `first` of the loop on (null: the first), and how many weights.
+struct RowPart {
+  Value first;
+  uint64_t weights = 0; ///< whole iterations, but for what the row ends with; 0: the whole row
+};
 std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std::vector<Value> carried,
-                          const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record);
+                          const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record,
+                          const RowPart& part = {});
 
 } // namespace cortiq::codegen

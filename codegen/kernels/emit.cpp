@@ -129,6 +129,9 @@ void Emit::tile_store(unsigned tile, Address a, int64_t stride) {
 void Emit::tile_dot(unsigned acc, unsigned lhs, unsigned rhs) {
   b_.create<vec::TileDotOp>(loc_, acc, lhs, rhs);
 }
+void Emit::tile_dot_bf16(unsigned acc, unsigned lhs, unsigned rhs) {
+  b_.create<vec::TileDotBf16Op>(loc_, acc, lhs, rhs);
+}
 
 Value Emit::offset(Value pointer, int64_t bytes) {
   return bytes == 0 ? pointer : Value(b_.create<vec::PtrAddOp>(loc_, pointer, b_.getI64IntegerAttr(bytes)));
@@ -238,6 +241,9 @@ Value Emit::half_bits_to_f32(Value bits) {
 }
 Value Emit::widen_unsigned(Value v) {
   return b_.create<vec::ConvertOp>(loc_, i32(), v, true);
+}
+Value Emit::pack_bf16(Value low, Value high) {
+  return b_.create<vec::PackBf16Op>(loc_, VectorType::get({lanes_ * 2}, b_.getBF16Type()), low, high);
 }
 Value Emit::reduce_add(Value v) {
   return b_.create<vec::ReduceAddOp>(loc_, v);

@@ -91,6 +91,7 @@ public:
   void tile_load(unsigned tile, Address a, int64_t stride);
   void tile_store(unsigned tile, Address a, int64_t stride);
   void tile_dot(unsigned acc, unsigned lhs, unsigned rhs);
+  void tile_dot_bf16(unsigned acc, unsigned lhs, unsigned rhs);
 
   // Addresses.
   Value offset(Value pointer, int64_t bytes);
@@ -128,11 +129,12 @@ public:
   Value dot8_pairs(Value acc, Value lhs, Value rhs); ///< two rows of eight bytes times two rows, 128 bits
   /// Lanes of `bytes` bytes of both lower halves, or both upper ones, in turn.
   Value interleave(Value a, Value b, unsigned bytes, bool high);
-  Value reduce_add(Value v);          ///< the sum of all lanes, in every lane
-  Value to_i32(Value v);              ///< f32 lanes, to the nearest, halves to even
-  Value to_f32(Value v);              ///< i32, f16 or bf16 lanes
-  Value half_bits_to_f32(Value bits); ///< f16 in the low half of 32-bit lanes, exactly; NaN becomes infinity
-  Value widen_unsigned(Value v);      ///< i8 or i16 lanes to i32
+  Value reduce_add(Value v);              ///< the sum of all lanes, in every lane
+  Value to_i32(Value v);                  ///< f32 lanes, to the nearest, halves to even
+  Value to_f32(Value v);                  ///< i32, f16 or bf16 lanes
+  Value half_bits_to_f32(Value bits);     ///< f16 in the low half of 32-bit lanes, exactly; NaN becomes infinity
+  Value widen_unsigned(Value v);          ///< i8 or i16 lanes to i32
+  Value pack_bf16(Value low, Value high); ///< f32 lanes of both as bf16, one behind the other
   Value fmax(Value a, Value b);
   Value fmin(Value a, Value b);
 

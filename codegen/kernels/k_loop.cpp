@@ -23,11 +23,13 @@ void prefetch_part(CoreContext& c, const RecordPlace& place, unsigned part, unsi
 }
 
 std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std::vector<Value> carried,
-                          const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record) {
+                          const std::function<std::vector<Value>(const RecordPlace&, std::vector<Value>)>& record,
+                          const RowPart& part) {
   Emit& e = c.e;
   const Geometry& g = c.geometry;
-  const uint64_t full = c.spec.k / g.block; // records with all their weights
-  const uint64_t rest = c.spec.k % g.block; // weights of a last, partial one
+  const uint64_t weights = part.weights ? part.weights : c.spec.k;
+  const uint64_t full = weights / g.block; // records with all their weights
+  const uint64_t rest = weights % g.block; // weights of a last, partial one
   const uint64_t iterations = full / g.unroll;
   const uint64_t left = full % g.unroll;
   // A core's record may be several stored ones (q8_row, plain floats).
@@ -36,6 +38,11 @@ std::vector<Value> k_loop(CoreContext& c, Address group, int64_t index_step, std
 
   Value at = e.offset(group.base, group.disp + int64_t(c.spec.rows) * c.format.header_bytes);
   Value words = words_stride ? e.offset(group.base, group.disp + c.decoder.header_words_offset()) : Value();
+  if (part.first) {
+    at = e.offset(at, part.first, int64_t(g.unroll) * record_bytes);
+    if (words)
+      words = e.offset(words, part.first, words_stride);
+  }
 
   // Records ask for what lies c.ahead bytes behind them; this is what lies behind the row headers.
   for (int64_t at = 0; c.ahead > 0 && at < int64_t(c.spec.rows) * c.format.header_bytes; at += kLine)

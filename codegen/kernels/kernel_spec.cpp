@@ -10,7 +10,7 @@ std::string kernel_name(const KernelSpec& spec) {
   std::string isa = spec.isa.starts_with(kLevelPrefix) ? spec.isa.substr(kLevelPrefix.size()) : spec.isa;
   std::string name = spec.tokens == 1 ? "gemv" : "gemm";
   name += "_f32_";
-  constexpr std::string_view kActivations[] = {"q8a_", "f32_", "q8k_"};
+  constexpr std::string_view kActivations[] = {"q8a_", "f32_", "q8k_", "bf16_"};
   name += kActivations[static_cast<unsigned>(spec.arm)];
   name += formats::codec_info(spec.codec).name;
   name += spec.layout == formats::LayoutId::kR16 ? "_r16" : "_verbatim";

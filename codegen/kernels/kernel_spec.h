@@ -16,6 +16,7 @@ enum class Arm : uint8_t {
   kFast,  ///< q8a: int8 codes in groups of 32, integer dots
   kExact, ///< f32 activations, f32 multiply-add
   kWide,  ///< q8k: int8 codes with one scale a record of the codec, integer scales (wide_core.cpp)
+  kBf16,  ///< q8a_bf16: bf16 activations and weights, on tiles, for many tokens only (bf16_core.cpp)
 };
 
 /// Rows of a tile of tokens. Kernels for so many tokens and more decode a row group once a call and take any number of
@@ -42,6 +43,12 @@ inline bool takes_many(const KernelSpec& spec) {
 
 /// Tokens of such a kernel where the target's list of tiles has none.
 inline constexpr uint32_t kManyTokens = 256;
+
+/// The same of kernels on tiles of bf16, which decode a row group less often: once for so many tokens.
+inline constexpr uint32_t kBf16Tokens = 512;
+
+/// Tokens from which on these kernels are quicker than those for a few tokens.
+inline constexpr uint32_t kLeastBf16Tokens = 32;
 
 /// Tokens from which on a target's kernel on matrix instructions is quicker than those for a few tokens
 /// (docs/performance.md).

@@ -88,7 +88,7 @@ PanelCore::PanelCore(CoreContext& c, Value args, Value scratch)
   panel_ = e_.offset(sums_, int64_t(formats::many_token_sums_bytes(c.spec.tokens)));
 }
 
-void PanelCore::run(Address group, const ChunkCore::Output& output) {
+void PanelCore::run(Address group, const SumsCore::Output& output) {
   decode(group);
   multiply();
   epilogue(output);
@@ -159,7 +159,7 @@ void PanelCore::multiply() {
   });
 }
 
-void PanelCore::epilogue(const ChunkCore::Output& output) {
+void PanelCore::epilogue(const SumsCore::Output& output) {
   std::vector<Value> carried = {output.out};
   if (output.residual)
     carried.push_back(output.residual);

@@ -15,14 +15,14 @@ public:
   PanelCore(CoreContext& c, Value args, Value scratch);
 
   /// One row group for all tokens: decoding, sums and epilogue.
-  void run(Address group, const ChunkCore::Output& output);
+  void run(Address group, const SumsCore::Output& output);
 
 private:
   void decode(Address group);
   void decode_codes(const RecordPlace& place);
   void decode_floats(const RecordPlace& place);
   void multiply();
-  void epilogue(const ChunkCore::Output& output);
+  void epilogue(const SumsCore::Output& output);
 
   CoreContext& c_;
   Emit& e_;

@@ -8,7 +8,7 @@
 namespace cortiq::codegen {
 namespace {
 
-constexpr std::string_view kWords[] = {"fused", "materialised", "tiles"};
+constexpr std::string_view kWords[] = {"fused", "materialised", "tiles", "bf16"};
 
 /// By how much the materialised path has to be quicker, against the noise of what was measured.
 constexpr double kGain = 0.97;
@@ -67,6 +67,13 @@ PathChoice choose_path(const PathQuestion& q) {
   if (q.forced == Path::kFused)
     return fused("asked for");
   const bool on_tiles = q.tiles && has_tile_kernel(q.spec);
+  if (on_tiles && q.bf16) {
+    PathChoice choice;
+    choice.path = Path::kBf16;
+    choice.from_tokens = kLeastBf16Tokens;
+    choice.why = "products of bf16 were asked for";
+    return choice;
+  }
   if (on_tiles && q.forced != Path::kMaterialised) {
     PathChoice choice;
     choice.path = Path::kTiles;

@@ -12,7 +12,6 @@ public:
 
   void begin_call() override;
   void end_call() override;
-  void decode(Value weights, int64_t group_bytes) override;
 
 private:
   /// A span of a run: group of 32 counted from the run's start, and number in the group.
@@ -25,6 +24,7 @@ private:
   };
 
   Cut cut() const override;
+  void decode(Value weights, int64_t group_bytes) override;
   void put_levels(Address group, unsigned v, unsigned step, Value levels) override;
   void put_scale(Address group, unsigned v, unsigned span, Value scale) override;
   void put_minimum(Address group, unsigned v, unsigned span, Value minimum) override;

@@ -162,6 +162,7 @@ const LaneRow kLaneRows[] = {
     {"vec.div", "f32", kAvx2, {{"vdivps", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vdivps(e.d(), e.r(0), m); }); }}},
     {"vec.lookup16", "i8", kAvx2, {{"vpshufb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpshufb(e.d(), e.r(0), m); }); }}},
     {"vec.lookup64", "i8", kAvx512Vbmi, {{"vpermb", 0b01, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 0, [&](auto&& m) { e.c.vpermb(e.d(), e.r(1), m); }); }}},
+    {"vec.pack_bf16", "bf16", kAmx, {{"vcvtne2ps2bf16", 0b01, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 0, [&](auto&& m) { e.c.vcvtne2ps2bf16(e.d(), e.r(1), m); }); }}},
     {"vec.lookup128", "i8", kAvx512Vbmi, {{"vpermi2b", 0b100, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 2, [&](auto&& m) { e.c.vpermi2b(e.d(), e.r(1), m); }); }}},
     {"vec.bit_fields", "i8", kAvx512Vbmi, {{"vpmultishiftqb", 0b10, false, -1, false}, false, [](const Encoding& e) { with_memory(e, 1, [&](auto&& m) { e.c.vpmultishiftqb(e.d(), e.r(0), m); }); }}},
     {"vec.blend_bits", "", kAvx512, {{"vpternlogd", 0b100, false, 0, false}, false, [](const Encoding& e) { with_memory(e, 2, [&](auto&& m) { e.c.vpternlogd(e.d(), e.r(1), m, 0xca); }); }}},
@@ -266,6 +267,7 @@ const NamedRow kNamedRows[] = {
     {kAmx, {{"tilezero", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tilezero(tile(e)); }}},
     {kAmx, {{"tileloadd", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tileloadd(tile(e), e.mem); }}},
     {kAmx, {{"tilestored", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tilestored(e.mem, tile(e)); }}},
+    {kAmx, {{"tdpbf16ps", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tdpbf16ps(tile(e), tile(e, 1), tile(e, 2)); }}},
     {kAmx, {{"tdpbssd", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tdpbssd(tile(e), tile(e, 1), tile(e, 2)); }}},
     // clang-format on
 };

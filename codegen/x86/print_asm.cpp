@@ -16,7 +16,8 @@ void initialise() {
 constexpr AsmSyntax kSyntax = {.machine = "x86",
                                .triple = "x86_64-unknown-linux-gnu",
                                .features = "+avx2,+fma,+f16c,+bmi2,+avxvnni,+avx512f,+avx512bw,"
-                                           "+avx512dq,+avx512vl,+avx512vnni,+avx512vbmi,+amx-tile,+amx-int8",
+                                           "+avx512dq,+avx512vl,+avx512vnni,+avx512vbmi,+avx512bf16,"
+                                           "+amx-tile,+amx-int8,+amx-bf16",
                                .variant = 1, // Intel's
                                .targets_from_end = true,
                                .smallest = 1,

@@ -262,11 +262,12 @@ struct OpSelectors {
     return {};
   }
 
+  template <class Op>
   static Status tile_dot(Selector& s, mlir::Operation* op) {
     if (!s.features_.amx)
       return no_tiles(op);
-    auto dot = llvm::cast<vec::TileDotOp>(op);
-    s.add({.rules = s.row("tdpbssd"),
+    auto dot = llvm::cast<Op>(op);
+    s.add({.rules = s.row(std::is_same_v<Op, vec::TileDotOp> ? "tdpbssd" : "tdpbf16ps"),
            .bits = 64,
            .imm = static_cast<int64_t>(dot.getAcc() | dot.getLhs() << 8 | dot.getRhs() << 16)});
     return {};
@@ -432,7 +433,8 @@ struct OpSelectors {
         {"vec.store", store},
         {"vec.table", table_address},
         {"vec.tile_config", tile_config},
-        {"vec.tile_dot", tile_dot},
+        {"vec.tile_dot", tile_dot<vec::TileDotOp>},
+        {"vec.tile_dot_bf16", tile_dot<vec::TileDotBf16Op>},
         {"vec.tile_load", tile_memory<vec::TileLoadOp>},
         {"vec.tile_release", tile_release},
         {"vec.tile_store", tile_memory<vec::TileStoreOp>},

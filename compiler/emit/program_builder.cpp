@@ -24,6 +24,8 @@ artifact::BufferKind kindOf(kernel::Form form) {
     return artifact::BufferKind::Q8Act;
   case kernel::Form::i32:
     return artifact::BufferKind::I32;
+  case kernel::Form::q8a_bf16:
+    return artifact::BufferKind::Q8Bf16Act;
   }
   llvm_unreachable("every form is above");
 }

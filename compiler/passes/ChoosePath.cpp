@@ -45,7 +45,7 @@ FailureOr<std::vector<Rule>> readRules(ModuleOp module, StringRef option) {
       rule.names = std::move(*names);
     }
     rule.path = codegen::find_path({word.data(), word.size()});
-    if (!rule.path && word != "auto")
+    if ((!rule.path || *rule.path == codegen::Path::kBf16) && word != "auto")
       return module.emitError() << "path is auto, fused, materialised or tiles, not '" << word << "'", failure();
     rules.push_back(std::move(rule));
   }
@@ -77,8 +77,10 @@ public:
         question.tile = std::max<uint32_t>(question.tile, tokens);
       else
         question.tiles = true;
+    question.bf16 = bf16 && llvm::is_contained(target.getFeatures().getAsValueRange<StringAttr>(), "amx_bf16");
     // Models have thousands of matrices and few shapes.
     llvm::DenseMap<std::pair<Attribute, int>, kernel::PathAttr> known;
+    bool taken = false; // bf16, by any
     auto choose = [&](auto call) {
       question.forced = forced(*rules, call.getWeight());
       const int key = question.forced ? static_cast<int>(*question.forced) : -1;
@@ -91,12 +93,23 @@ public:
                                   femtoseconds(choice.fused), femtoseconds(choice.materialised), choice.why);
       }
       call->setAttr(kernel::kPathAttr, entry->second);
+      taken |= entry->second.getPath() == kernel::Path::bf16;
     };
     module.walk([&](kernel::CallOp call) { choose(call); });
     module.walk([&](kernel::ExpertOp expert) { choose(expert); });
+    if (taken)
+      module.walk([&](kernel::AllocOp alloc) { addBf16(alloc.getBuffer()); });
   }
 
 private:
+  /// What holds quantized activations holds them in bf16 too: records are copied between buffers.
+  static void addBf16(TypedValue<kernel::BufferType> buffer) {
+    const kernel::BufferType type = buffer.getType();
+    if (type.getForm() == kernel::Form::q8a)
+      buffer.setType(
+          kernel::BufferType::get(type.getContext(), kernel::Form::q8a_bf16, type.getElements(), type.getRecords()));
+  }
+
   static Forced forced(const std::vector<Rule>& rules, StringRef weight) {
     Forced path;
     for (const Rule& rule : rules)

@@ -18,7 +18,9 @@ namespace {
 /// The token tiles of a matrix's kernels: those of few tokens, and one of many where the path has it.
 SmallVector<int64_t> tilesOf(cmf::TargetAttr target, kernel::SpecAttr spec, kernel::PathAttr path) {
   SmallVector<int64_t> tiles;
-  int64_t many = path && path.getFrom() > 0 ? codegen::kManyTokens : 0;
+  int64_t many = !path || path.getFrom() == 0           ? 0
+                 : path.getPath() == kernel::Path::bf16 ? codegen::kBf16Tokens
+                                                        : codegen::kManyTokens;
   for (int64_t tokens : target.getTokenTiles().asArrayRef()) {
     if (tokens < codegen::kTileTokens)
       tiles.push_back(tokens);
@@ -54,6 +56,8 @@ public:
       SmallVector<Attribute> kernels;
       for (int64_t tokens : rows > 0 ? tilesOf(target, whole, path) : SmallVector<int64_t>()) {
         kernel::SpecAttr spec = whole.withTile(tokens, rows);
+        if (path && path.getPath() == kernel::Path::bf16 && tokens == codegen::kBf16Tokens)
+          spec = spec.withAct(kernel::Form::q8a_bf16);
         std::string name = codegen::kernel_name(kernelSpec(spec));
         auto define = symbols.lookup<kernel::DefineOp>(name);
         if (!define) {

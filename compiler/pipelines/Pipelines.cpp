@@ -25,8 +25,8 @@ void buildTargetPipeline(mlir::OpPassManager& passes, const std::string& numeric
 
 void buildProgramFinish(mlir::OpPassManager& passes, const PathOptions& options) {
   passes.addPass(createKernelMergeStages());
+  passes.addPass(createKernelChoosePath(KernelChoosePathOptions{options.path, options.room, options.bf16}));
   passes.addPass(createKernelPlanMemory());
-  passes.addPass(createKernelChoosePath(KernelChoosePathOptions{options.path, options.room}));
   passes.addPass(createKernelDedupe());
   passes.addPass(createKernelVerifyProgram());
 }

@@ -17,6 +17,7 @@ void buildTargetPipeline(mlir::OpPassManager& passes, const std::string& numeric
 struct PathOptions {
   std::string path = "auto";
   uint64_t room = 0;
+  bool bf16 = false;
 };
 
 /// Stages, memory and kernels of a program whose buffers are not placed yet.

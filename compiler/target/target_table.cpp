@@ -68,6 +68,7 @@ std::span<const Target> targetTable() {
        .vectorBytes = 64,
        // The last are kernels on tiles: a row group is decoded once for up to so many tokens.
        .tokenTiles = {1, 2, 4, 8, 256},
+       .bf16Features = {"amx_bf16", "avx512_bf16"},
        .l1Bytes = 48 << 10,
        .l2Bytes = 2 << 20,
        .cores = 1},
@@ -97,6 +98,12 @@ std::span<const Target> targetTable() {
        .cores = 1},
   };
   return table;
+}
+
+bool addBf16Tiles(Target& target) {
+  target.features.insert(target.features.end(), target.bf16Features.begin(), target.bf16Features.end());
+  std::ranges::sort(target.features);
+  return !target.bf16Features.empty();
 }
 
 StatusOr<Target> findTarget(std::string_view name) {

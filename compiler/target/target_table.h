@@ -20,9 +20,14 @@ struct Target {
   std::vector<std::string_view> features; ///< CPU features the code needs, as /proc/cpuinfo names them
   int64_t vectorBytes;
   std::vector<int64_t> tokenTiles; ///< tokens that kernels are built for, ascending, starting with 1
-  int64_t l1Bytes, l2Bytes;        ///< data caches of one core
+  std::vector<std::string_view> bf16Features =
+      {};                   ///< what kernels on tiles of bf16 need besides; empty: there are none
+  int64_t l1Bytes, l2Bytes; ///< data caches of one core
   int64_t cores;
 };
+
+/// Makes kernels on tiles of bf16 part of what is asked of a target that has them; false for others.
+bool addBf16Tiles(Target& target);
 
 /// All targets, the plainest first.
 std::span<const Target> targetTable();

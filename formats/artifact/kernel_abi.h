@@ -69,6 +69,18 @@ constexpr uint64_t many_kernel_scratch_bytes(uint64_t k, uint64_t tokens, bool f
   return bytes < on_tiles ? on_tiles : bytes;
 }
 
+/// Kernels on tiles of bf16 take more row groups a call: activations come from beyond the second-level cache once a
+/// call. They decode no more of a row at once than the cache holds beside activations.
+inline constexpr uint64_t kBf16KernelGroups = 8, kBf16ChunkWeights = 1536;
+
+/// What they need as scratch: room for the decoder, and of each row group for sums and for a chunk of weights.
+inline constexpr uint64_t kBf16KernelFixedBytes = 8192;
+constexpr uint64_t bf16_kernel_scratch_bytes(uint64_t k, uint64_t tokens) {
+  const uint64_t padded = (k + 31) / 32 * 32;
+  return kBf16KernelFixedBytes + kBf16KernelGroups * (64 * tile_kernel_tokens(tokens) +
+                                                      32 * (padded < kBf16ChunkWeights ? padded : kBf16ChunkWeights));
+}
+
 using KernelFn = void (*)(const KernelArgs*);
 
 /// Activations of the `fast` arm, "q8a": one record a token. K is padded with zeros to G = ceil(K/32) groups of 32.
@@ -84,6 +96,18 @@ struct Q8ActLayout {
 constexpr Q8ActLayout q8_act_layout(uint64_t k) {
   const uint64_t g = (k + 31) / 32;
   return {g, 32 * g, 36 * g, 40 * g, 44 * g, (52 * g + 63) / 64 * 64};
+}
+
+/// The same with the activations in bf16 behind it, "q8a_bf16":
+///   the q8a record, then
+///   bf16  values[32*G]  x, to the nearest, halves to even, subnormals become 0
+/// padded to an odd multiple of 64: records of tokens in turn do not meet in few sets of a cache.
+struct Bf16ActLayout {
+  uint64_t values, bytes;
+};
+constexpr Bf16ActLayout bf16_act_layout(uint64_t k) {
+  const Q8ActLayout q8 = q8_act_layout(k);
+  return {q8.bytes, (q8.bytes + 64 * q8.groups) | 64};
 }
 
 /// Activations with one scale a block of B, "q8k": one record a token, K a multiple of B.

@@ -192,6 +192,11 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
   app.add_option("--numerics", o.numerics, "how to compile it: fast or exact")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
+  app.add_option("--prompt-numerics", o.prompt_numerics,
+                 "same: a prompt gives the same numbers however it is cut; bf16: quicker on amx, other numbers from 32 "
+                 "tokens at once on")
+      ->check(CLI::IsMember({"same", "bf16"}))
+      ->group(compile);
   app.add_option("--q4tp-ladder", o.q4tp_ladder,
                  "scales of q4tp: exact as the file means them, vector as the reference's AVX2 kernels compute them")
       ->check(CLI::IsMember({"exact", "vector"}))

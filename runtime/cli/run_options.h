@@ -50,7 +50,7 @@ struct RunOptions {
   bool doctor = false;
   std::string artifact_target; ///< of those that an artifact holds; empty: the best that can run
   // For a model that has to be compiled first.
-  std::string numerics, q4tp_ladder, gpu_experts, target, cache;
+  std::string numerics, prompt_numerics, q4tp_ladder, gpu_experts, target, cache;
   std::string require_key; ///< 64 hexadecimal digits of whoever has to have signed what `file` names; empty = nobody
   std::optional<formats::SignerKey> artifact_key; ///< the same, where it is an artifact
 };

@@ -28,6 +28,7 @@ struct SlotRef {
   uint64_t stride = 0;
   uint64_t elements = 0;
   bool present = false;
+  bool bf16 = false; ///< of quantized activations: the same in bf16 stand behind each record
 
   float* f32(uint8_t* arena, uint64_t token) const { return reinterpret_cast<float*>(bytes(arena, token)); }
   uint8_t* bytes(uint8_t* arena, uint64_t token) const { return arena + offset + token * stride; }

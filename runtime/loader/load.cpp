@@ -36,7 +36,7 @@ constexpr uint64_t kMaxDimension = 1 << 20;
 constexpr uint64_t kMaxElements = uint64_t{1} << 32;
 constexpr uint32_t kMaxRecords = 1 << 16;
 constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 44;
-constexpr uint32_t kMaxTileTokens = 256;
+constexpr uint32_t kMaxTileTokens = 512;
 
 const formats::Codec* find_codec_id(uint16_t id) {
   for (const formats::Codec& codec : formats::codec_table())
@@ -246,10 +246,15 @@ Status check_kernels(const LoadedArtifact& artifact, std::vector<KernelRef>& out
 }
 
 uint64_t needed_bytes(const artifact::Buffer& buffer) {
-  // Integers take the room of floats.
-  const uint64_t record = buffer.kind() == artifact::BufferKind::Q8Act ? formats::q8_act_layout(buffer.elements()).bytes
-                                                                       : formats::f32_act_bytes(buffer.elements());
-  return record * buffer.records();
+  const uint64_t elements = buffer.elements(), records = buffer.records();
+  switch (buffer.kind()) {
+  case artifact::BufferKind::Q8Act:
+    return records * formats::q8_act_layout(elements).bytes;
+  case artifact::BufferKind::Q8Bf16Act:
+    return records * formats::bf16_act_layout(elements).bytes;
+  default: // integers take the room of floats
+    return records * formats::f32_act_bytes(elements);
+  }
 }
 
 Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::vector<SlotRef>& out) {
@@ -259,7 +264,7 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
     return invalid("its arena of " + std::to_string(per_token) + " bytes a token is impossible");
   for (const artifact::Buffer* buffer : *program.buffers()) {
     const std::string name = "slot " + std::to_string(out.size());
-    if (buffer->kind() > artifact::BufferKind::I32)
+    if (buffer->kind() > artifact::BufferKind::Q8Bf16Act)
       return unsupported(name + " is of a kind that this version does not know");
     if (buffer->elements() == 0 || buffer->elements() > kMaxElements || buffer->records() == 0 ||
         buffer->records() > kMaxRecords || buffer->bytes_per_token() % (64 * uint64_t{buffer->records()}) != 0 ||
@@ -267,7 +272,8 @@ Status check_buffers(const artifact::Program& program, uint64_t max_batch, std::
         buffer->offset_per_token() % 64 != 0 ||
         !formats::range_fits(buffer->offset_per_token(), buffer->bytes_per_token(), per_token))
       return invalid(name + " does not fit its arena");
-    out.push_back({buffer->offset_per_token() * max_batch, buffer->bytes_per_token(), buffer->elements(), true});
+    out.push_back({buffer->offset_per_token() * max_batch, buffer->bytes_per_token(), buffer->elements(), true,
+                   buffer->kind() == artifact::BufferKind::Q8Bf16Act});
   }
   if (out.empty())
     return invalid("its program has no slots");
@@ -284,6 +290,8 @@ uint64_t tile_slack(const Resolver& resolver) {
       continue;
     if (kernel.entry->act() == artifact::BufferKind::Q8Act)
       record = std::max(record, formats::q8_act_layout(kernel.entry->k()).bytes);
+    else if (kernel.entry->act() == artifact::BufferKind::Q8Bf16Act)
+      record = std::max(record, formats::bf16_act_layout(kernel.entry->k()).bytes);
     else
       floats = true;
   }

@@ -56,7 +56,11 @@ artifact::BufferKind Resolver::kind(uint32_t index) const {
 }
 
 bool Resolver::is_q8(uint32_t index) const {
-  return kind(index) == artifact::BufferKind::Q8Act;
+  return kind(index) == artifact::BufferKind::Q8Act || slots[index].bf16;
+}
+
+uint64_t Resolver::q8_record_bytes(uint32_t index, uint64_t k) const {
+  return slots[index].bf16 ? formats::bf16_act_layout(k).bytes : formats::q8_act_layout(k).bytes;
 }
 
 StatusOr<WeightRef> Resolver::weight(uint32_t index, const char* what) const {

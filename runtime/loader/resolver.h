@@ -57,7 +57,10 @@ public:
   /// Elements of slot `index`, whatever its kind.
   StatusOr<uint64_t> slot_elements(uint32_t index, const char* what) const;
   artifact::BufferKind kind(uint32_t index) const;
+  /// Quantized activations, with the same in bf16 behind them or not.
   bool is_q8(uint32_t index) const;
+  /// Bytes of such a slot's records of `k` activations.
+  uint64_t q8_record_bytes(uint32_t index, uint64_t k) const;
 
   StatusOr<WeightRef> weight(uint32_t index, const char* what) const;
   /// A verbatim f32 vector of `elements` elements.

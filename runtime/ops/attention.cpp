@@ -28,8 +28,8 @@ HWY_BEFORE_NAMESPACE();
 namespace cortiq::runtime {
 namespace HWY_NAMESPACE {
 
-void QuantizeHeads(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
-  quantize_range(x, begin, end, k, record);
+void QuantizeHeads(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record, bool bf16) {
+  quantize_range(x, begin, end, k, record, bf16);
 }
 
 } // namespace HWY_NAMESPACE
@@ -361,7 +361,7 @@ private:
       }
       if (act_out.present)
         HWY_DYNAMIC_DISPATCH(QuantizeHeads)
-      (result, column, column + width, heads * kv.v_dim, act_out.bytes(step.arena, token));
+      (result, column, column + width, heads * kv.v_dim, act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 };

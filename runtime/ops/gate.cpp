@@ -68,7 +68,7 @@ public:
       HWY_DYNAMIC_DISPATCH(GateRow)
       (x.f32(step.arena, token), g.f32(step.arena, token), g.elements, x.elements / g.elements, function, result);
       if (act_out.present)
-        quantize_row(result, x.elements, act_out.bytes(step.arena, token));
+        quantize_row(result, x.elements, act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 

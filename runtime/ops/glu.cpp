@@ -22,8 +22,8 @@ void GluRange(const float* gate, const float* up, uint64_t count, artifact::Acti
   glu_range(gate, up, count, activation, alpha, limit, out);
 }
 
-void QuantizeGlu(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
-  quantize_range(x, begin, end, k, record);
+void QuantizeGlu(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record, bool bf16) {
+  quantize_range(x, begin, end, k, record, bf16);
 }
 
 } // namespace HWY_NAMESPACE
@@ -58,7 +58,7 @@ public:
       cut_columns(step, mask, result, first, count);
       if (act_out.present)
         HWY_DYNAMIC_DISPATCH(QuantizeGlu)
-      (result, first, first + count, gate.elements, act_out.bytes(step.arena, token));
+      (result, first, first + count, gate.elements, act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 

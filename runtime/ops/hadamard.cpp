@@ -94,7 +94,7 @@ public:
       float* result = out.present ? out.f32(step.arena, token) : reinterpret_cast<float*>(scratch);
       HWY_DYNAMIC_DISPATCH(HadamardRow)(input.f32(step.arena, token), factors.data(), transform, result);
       if (act_out.present)
-        quantize_row(result, transform.width, act_out.bytes(step.arena, token));
+        quantize_row(result, transform.width, act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 

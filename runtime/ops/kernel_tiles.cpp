@@ -13,12 +13,24 @@
 namespace cortiq::runtime {
 namespace {
 
+bool takes(const artifact::Kernel& kernel, const KernelNeeds& needs) {
+  switch (kernel.act()) {
+  case artifact::BufferKind::F32:
+    return !needs.q8;
+  case artifact::BufferKind::Q8Act:
+    return needs.q8;
+  case artifact::BufferKind::Q8Bf16Act:
+    return needs.q8 && needs.input.bf16 && kernel.from_tokens() != 0;
+  default:
+    return false;
+  }
+}
+
 Status check_kernel(const artifact::Kernel& kernel, const KernelNeeds& needs) {
   const WeightRef& weight = needs.weight;
   const bool fits = kernel.rows() == needs.rows && kernel.k() == weight.cols &&
                     kernel.codec() == static_cast<uint16_t>(weight.codec->id) &&
-                    kernel.layout() == static_cast<uint8_t>(weight.layout) &&
-                    kernel.act() == (needs.q8 ? artifact::BufferKind::Q8Act : artifact::BufferKind::F32) &&
+                    kernel.layout() == static_cast<uint8_t>(weight.layout) && takes(kernel, needs) &&
                     kernel.bias() == needs.bias && kernel.residual() == needs.residual;
   if (fits)
     return {};
@@ -44,11 +56,14 @@ StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& l
     CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, needs));
     if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
       return invalid(std::string(what) + ": the kernels do not ascend by tokens");
-    if (kernel.entry->from_tokens() != 0 && needs.q8 &&
-        needs.act_stride != formats::q8_act_layout(needs.weight.cols).bytes)
+    const bool many = kernel.entry->from_tokens() != 0, bf16 = kernel.entry->act() == artifact::BufferKind::Q8Bf16Act;
+    if (many && needs.q8 &&
+        needs.input.stride != (bf16 ? formats::bf16_act_layout(needs.weight.cols).bytes
+                                    : formats::q8_act_layout(needs.weight.cols).bytes))
       continue;
     tiles.push_back({kernel.entry->tokens(), kernel.function, kernel.entry->from_tokens(),
-                     kernel.entry->from_tokens() != 0 ? needs.rows * needs.weight.row_bytes : 0, needs.q8});
+                     many ? needs.rows * needs.weight.row_bytes : 0, needs.q8, bf16,
+                     bf16 ? formats::kBf16KernelGroups : formats::kTileKernelGroups});
   }
   if (tiles.empty() || tiles.front().tokens != 1)
     return invalid(std::string(what) + ": weight " + formats::quote(needs.weight.entry->name()->string_view()) +
@@ -60,7 +75,8 @@ uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols) {
   uint64_t bytes = formats::kKernelScratchBytes;
   for (const Tile& tile : tiles)
     if (tile.from_tokens != 0)
-      bytes = std::max(bytes, formats::many_kernel_scratch_bytes(cols, tile.tokens, !tile.q8));
+      bytes = std::max(bytes, tile.bf16 ? formats::bf16_kernel_scratch_bytes(cols, tile.tokens)
+                                        : formats::many_kernel_scratch_bytes(cols, tile.tokens, !tile.q8));
   return bytes;
 }
 
@@ -84,8 +100,8 @@ CORTIQ_NO_FUNCTION_SANITIZER void run_tile(const Tile& tile, const formats::Kern
   if (tile.from_tokens == 0)
     return tile.function(&args);
   formats::KernelArgs part = args;
-  for (uint64_t group = 0; group < args.groups; group += formats::kTileKernelGroups) {
-    part.groups = std::min(args.groups - group, formats::kTileKernelGroups);
+  for (uint64_t group = 0; group < args.groups; group += tile.most_groups) {
+    part.groups = std::min(args.groups - group, tile.most_groups);
     tile.function(&part);
     part.weights += part.groups * tile.group_bytes;
     part.out += part.groups * formats::kRowGroup;

@@ -14,9 +14,11 @@ namespace cortiq::runtime {
 struct Tile {
   uint32_t tokens;
   formats::KernelFn function;
-  uint32_t from_tokens = 0; ///< not 0: it takes any number of tokens from this up to `tokens`
-  uint64_t group_bytes = 0; ///< of a row group's weights, where a call takes only some groups
-  bool q8 = false;          ///< reads quantized activations
+  uint32_t from_tokens = 0;                          ///< not 0: it takes any number of tokens from this up to `tokens`
+  uint64_t group_bytes = 0;                          ///< of a row group's weights, where a call takes only some groups
+  bool q8 = false;                                   ///< reads quantized activations
+  bool bf16 = false;                                 ///< … in bf16
+  uint64_t most_groups = formats::kTileKernelGroups; ///< row groups a call takes at most, where a call takes only some
 };
 
 /// What the kernels of a matrix must have been made for.
@@ -24,7 +26,7 @@ struct KernelNeeds {
   const WeightRef& weight;
   uint64_t rows; ///< a group: kRowGroup, or those of a short last one
   bool q8, bias, residual;
-  uint64_t act_stride; ///< from one token's activations to the next
+  const SlotRef& input; ///< the tokens' activations
 };
 
 /// The kernels that `list` names, ascending by tokens, the first of one token; fails where one does not fit the weight.

@@ -95,6 +95,8 @@ private:
   uint64_t groups_an_item(const StepShape& shape) const {
     if (shape.threads == 1 && shape.count <= 4)
       return groups(); // nobody to share with, and no tile passes twice
+    if (!full_tiles.empty() && full_tiles.back().bf16 && on_tile_registers(full_tiles, shape.count))
+      return even_share(shape.threads, full_tiles.back().most_groups);
     if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count))
       return 2; // a whole block: its weights are decoded once for all tokens, and what waits for the last item is short
     const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
@@ -102,6 +104,12 @@ private:
         std::max<uint64_t>(1, (single_pass(shape) ? kSinglePassItemBytes : kItemBytes) / group_bytes);
     const uint64_t by_workers = std::max<uint64_t>(1, groups() / (kItemsPerWorker * shape.threads));
     return std::min(by_cache, by_workers);
+  }
+
+  /// Groups an item, up to `most` and whole blocks of two, so that workers get equally many items.
+  uint64_t even_share(uint64_t threads, uint64_t most) const {
+    const uint64_t rounds = formats::ceil_div(groups(), threads * most);
+    return std::min(most, (formats::ceil_div(groups(), threads * rounds) + 1) / 2 * 2);
   }
 
   void run_rows(const StepContext& step, const StepShape& shape, const std::vector<Tile>& tiles, uint64_t group,
@@ -163,15 +171,15 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
   }
   const bool bias = part.bias() != kNoIndex, residual = part.residual() != kNoIndex;
   if (weight.rows >= kRowGroup) {
-    CORTIQ_ASSIGN_OR_RETURN(call->full_tiles,
-                            resolve_tiles(*part.kernels(), {weight, kRowGroup, q8, bias, residual, call->input.stride},
-                                          resolver, "matmul"));
+    CORTIQ_ASSIGN_OR_RETURN(
+        call->full_tiles,
+        resolve_tiles(*part.kernels(), {weight, kRowGroup, q8, bias, residual, call->input}, resolver, "matmul"));
   }
   if (weight.rows % kRowGroup != 0) {
     CORTIQ_ASSIGN_OR_RETURN(call->tail_tiles,
                             resolve_tiles(*part.tail_kernels(),
-                                          {weight, weight.rows % kRowGroup, q8, bias, residual, call->input.stride},
-                                          resolver, "matmul"));
+                                          {weight, weight.rows % kRowGroup, q8, bias, residual, call->input}, resolver,
+                                          "matmul"));
   }
   const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);
   call->name = resolver.kernels[shown].entry->name()->str();

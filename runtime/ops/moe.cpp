@@ -23,7 +23,8 @@ StatusOr<SlotRef> moe_record_slot(const Resolver& resolver, uint32_t index, arti
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t found, moe_records(resolver, index, what));
   const artifact::Buffer& buffer = *resolver.program->buffers()->Get(index);
   SlotRef slot = resolver.slots[index];
-  if (found != records || buffer.kind() != kind || slot.elements < elements || slot.stride % (64 * records) != 0)
+  const bool same_kind = kind == artifact::BufferKind::Q8Act ? resolver.is_q8(index) : buffer.kind() == kind;
+  if (found != records || !same_kind || slot.elements < elements || slot.stride % (64 * records) != 0)
     return invalid(std::string(what) + ": slot " + std::to_string(index) + " does not hold " + std::to_string(records) +
                    " records a token of " + std::to_string(elements) + " elements of the kind that is needed");
   slot.stride /= records;

@@ -277,13 +277,12 @@ Status resolve_expert(const artifact::ExpertPart& part, const Resolver& resolver
   const bool bias = part.bias() != kNoIndex, sum = part.sum() != kNoIndex;
   if (weight.rows >= kRowGroup) {
     CORTIQ_ASSIGN_OR_RETURN(
-        expert.full_tiles,
-        tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, sum, expert.input.stride}, resolver));
+        expert.full_tiles, tiles_of(call, *part.kernels(), {weight, kRowGroup, q8, bias, sum, expert.input}, resolver));
   }
   if (weight.rows % kRowGroup != 0) {
-    CORTIQ_ASSIGN_OR_RETURN(expert.tail_tiles,
-                            tiles_of(call, *part.tail_kernels(),
-                                     {weight, weight.rows % kRowGroup, q8, bias, sum, expert.input.stride}, resolver));
+    CORTIQ_ASSIGN_OR_RETURN(
+        expert.tail_tiles,
+        tiles_of(call, *part.tail_kernels(), {weight, weight.rows % kRowGroup, q8, bias, sum, expert.input}, resolver));
   }
   if (call.name.empty()) {
     const uint32_t shown = weight.rows >= kRowGroup ? part.kernels()->Get(0) : part.tail_kernels()->Get(0);

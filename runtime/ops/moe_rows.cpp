@@ -32,8 +32,8 @@ void ScaleColumns(const float* x, const uint16_t* scales, uint64_t count, float*
   zero_tail(out, count);
 }
 
-void QuantizePair(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
-  quantize_range(x, begin, end, k, record);
+void QuantizePair(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record, bool bf16) {
+  quantize_range(x, begin, end, k, record, bf16);
 }
 
 void GatePair(const float* gate, const float* up, uint64_t count, artifact::Activation activation, float alpha,
@@ -87,8 +87,7 @@ public:
         if (out.present)
           std::memcpy(out.f32(step.arena, record), x.f32(step.arena, token), formats::f32_act_bytes(columns));
         if (act_out.present)
-          std::memcpy(act_out.bytes(step.arena, record), act.bytes(step.arena, token),
-                      formats::q8_act_layout(columns).bytes);
+          std::memcpy(act_out.bytes(step.arena, record), act.bytes(step.arena, token), act_bytes);
         continue;
       }
       const uint16_t* scales = column_scales[plan.expert_of(pair)];
@@ -97,7 +96,8 @@ public:
       float* scaled = out.present ? out.f32(step.arena, record) : reinterpret_cast<float*>(scratch);
       HWY_DYNAMIC_DISPATCH(ScaleColumns)(x.f32(step.arena, token), scales, columns, scaled);
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizePair)(scaled, 0, columns, columns, act_out.bytes(step.arena, record));
+        HWY_DYNAMIC_DISPATCH(QuantizePair)(scaled, 0, columns, columns, act_out.bytes(step.arena, record),
+                                           act_out.bf16);
     }
   }
 
@@ -110,6 +110,7 @@ public:
   std::vector<const uint16_t*> column_scales;
   std::vector<ArenaRange> written;
   uint64_t experts = 0, choices = 0, columns = 0;
+  uint64_t act_bytes = 0;     ///< of a token's quantized activations
   uint64_t read_in_place = 1; ///< tokens of the largest batch that is not copied
 };
 
@@ -155,7 +156,8 @@ public:
       if (!column_scales.empty() && column_scales[expert])
         HWY_DYNAMIC_DISPATCH(ScaleColumns)(result, column_scales[expert] + first, count, result);
       if (act_out.present)
-        HWY_DYNAMIC_DISPATCH(QuantizePair)(result, first, first + count, width, act_out.bytes(step.arena, record));
+        HWY_DYNAMIC_DISPATCH(QuantizePair)(result, first, first + count, width, act_out.bytes(step.arena, record),
+                                           act_out.bf16);
     }
   }
 
@@ -246,6 +248,9 @@ Status resolve_moe_gather(const artifact::Call& op, const Resolver& resolver, Pr
                                                            call->columns, call->choices, kWhat));
     if (resolver.slots[gather.act_out()].elements != call->columns)
       return invalid("moe_gather: its outputs differ in length");
+    if (!scaled && call->act.bf16 != call->act_out.bf16)
+      return invalid("moe_gather: its activations are of two forms");
+    call->act_bytes = resolver.q8_record_bytes(gather.act_out(), call->columns);
   }
   CORTIQ_ASSIGN_OR_RETURN(
       call->column_scales,

@@ -110,7 +110,7 @@ public:
           HWY_DYNAMIC_DISPATCH(AddRows)(normed, bias, n, normed);
       }
       if (act_out.present)
-        quantize_row(normed, n, act_out.bytes(step.arena, token));
+        quantize_row(normed, n, act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 

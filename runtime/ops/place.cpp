@@ -23,7 +23,7 @@ public:
       for (uint64_t i = from.size(); i % 16 != 0; ++i)
         placed[i] = 0;
       if (act_out.present)
-        quantize_row(placed, from.size(), act_out.bytes(step.arena, token));
+        quantize_row(placed, from.size(), act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 

@@ -70,17 +70,42 @@ HWY_INLINE void quantize_group(const float* x, uint64_t group, const formats::Q8
   std::memcpy(record + layout.sum16 + 8 * group, sums, 8);
 }
 
+/// 32 values as bf16, as kernel_abi.h's q8a_bf16 has them.
+HWY_INLINE void round_group(const float* x, uint16_t* values) {
+  const F32 d;
+  const hn::RebindToUnsigned<F32> du;
+  const hn::Rebind<uint16_t, F32> d16;
+  for (size_t i = 0; i < 32; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    const auto bits = hn::BitCast(du, v);
+    const auto upper = hn::ShiftRight<16>(bits);
+    const auto odd = hn::And(upper, hn::Set(du, 1u));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu))));
+    const auto small = hn::RebindMask(du, hn::Lt(hn::Abs(v), hn::Set(d, 0x1p-126f)));
+    const auto whole = hn::IfThenElse(small, hn::And(upper, hn::Set(du, 0x8000u)), rounded);
+    const auto not_a_number = hn::RebindMask(du, hn::IsNaN(v));
+    hn::StoreU(hn::TruncateTo(d16, hn::IfThenElse(not_a_number, hn::Or(upper, hn::Set(du, 0x40u)), whole)), d16,
+               values + i);
+  }
+}
+
 /// Quantizes elements [begin, end) of a row of `k`; `begin` is a multiple of 32, `end` too or equal to k. `x` points at
-/// element `begin`.
-HWY_INLINE void quantize_range(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record) {
+/// element `begin`. `bf16`: the record is followed by the same in bf16.
+HWY_INLINE void quantize_range(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8_t* record, bool bf16) {
   const formats::Q8ActLayout layout = formats::q8_act_layout(k);
+  auto* values = reinterpret_cast<uint16_t*>(record + formats::bf16_act_layout(k).values);
+  const auto write = [&](const float* group, uint64_t at) {
+    quantize_group(group, at / 32, layout, record);
+    if (bf16)
+      round_group(group, values + at);
+  };
   uint64_t i = begin;
   for (; i + 32 <= end; i += 32)
-    quantize_group(x + (i - begin), i / 32, layout, record);
+    write(x + (i - begin), i);
   if (i < end) {
     float padded[32] = {};
     std::memcpy(padded, x + (i - begin), (end - i) * sizeof(float));
-    quantize_group(padded, i / 32, layout, record);
+    write(padded, i);
   }
 }
 

@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace cortiq::runtime {
 namespace HWY_NAMESPACE {
 
-void QuantizeRow(const float* x, uint64_t k, uint8_t* record) {
-  quantize_range(x, 0, k, k, record);
+void QuantizeRow(const float* x, uint64_t k, uint8_t* record, bool bf16) {
+  quantize_range(x, 0, k, k, record, bf16);
 }
 
 void MultiplyRow(const float* x, const float* y, uint64_t count, float* out) {
@@ -39,8 +39,8 @@ namespace cortiq::runtime {
 
 HWY_EXPORT(QuantizeRow);
 
-void quantize_row(const float* x, uint64_t k, uint8_t* record) {
-  HWY_DYNAMIC_DISPATCH(QuantizeRow)(x, k, record);
+void quantize_row(const float* x, uint64_t k, uint8_t* record, bool bf16) {
+  HWY_DYNAMIC_DISPATCH(QuantizeRow)(x, k, record, bf16);
 }
 
 namespace {
@@ -67,7 +67,7 @@ public:
         x = scaled;
       }
       if (act_out.present)
-        quantize_row(x, k, act_out.bytes(step.arena, token));
+        quantize_row(x, k, act_out.bytes(step.arena, token), act_out.bf16);
     }
   }
 

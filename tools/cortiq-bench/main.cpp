@@ -47,7 +47,8 @@ struct CommandLine {
   cortiq::bench::KernelBenchOptions kernel;
   cortiq::bench::QualityBenchOptions quality;
   cortiq::runtime::cli::GpuRoomWords gpu_room;
-  std::string numerics, target, gpu_experts, memory, output, sequences, synthetic, threads, counted, processors, key;
+  std::string numerics, prompt_numerics, target, gpu_experts, memory, output, sequences, synthetic, threads, counted,
+      processors, key;
   uint64_t seed = 0;
   bool bandwidth = false, barriers = false, machine = false;
 };
@@ -209,6 +210,9 @@ void declare(CLI::App& app, CommandLine& line) {
                  "with --synthetic and --target vulkan, a mixture's experts on the GPU: all, bank or bank-bf16")
       ->check(CLI::IsMember({"all", "bank", "bank-bf16"}))
       ->group(compile);
+  app.add_option("--prompt-numerics", line.prompt_numerics, "same (default) or bf16, of a synthetic model")
+      ->check(CLI::IsMember({"same", "bf16"}))
+      ->group(compile);
   app.add_option("--target", line.target,
                  "instruction set (default: native); of an artifact: which of those that it holds is measured "
                  "(default: the best that this machine has)")
@@ -319,7 +323,7 @@ Status run(CLI::App& app, CommandLine& line) {
     CORTIQ_RETURN_IF_ERROR(refuse(app, "--device", {"--trace", "--roofline"}));
   const bool synthetic = app.count("--synthetic") != 0;
   if (!synthetic)
-    CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --synthetic", {"--gpu-experts"}));
+    CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --synthetic", {"--gpu-experts", "--prompt-numerics"}));
   if (app.count("--perplexity") != 0)
     return run_quality(app, line);
   CORTIQ_RETURN_IF_ERROR(refuse(app, "anything but --perplexity", {"--context", "--kl"}));
@@ -363,10 +367,11 @@ Status run(CLI::App& app, CommandLine& line) {
   }
   CORTIQ_RETURN_IF_ERROR(refuse(app, "--synthetic", {"FILE", "--sequences"}));
   if (!line.output.empty())
-    CORTIQ_RETURN_IF_ERROR(refuse_others(app, "--synthetic with -o",
-                                         {"--synthetic", "-o", "--fill", "--numerics", "--target", "--gpu-experts"}));
+    CORTIQ_RETURN_IF_ERROR(
+        refuse_others(app, "--synthetic with -o",
+                      {"--synthetic", "-o", "--fill", "--numerics", "--target", "--gpu-experts", "--prompt-numerics"}));
   return cortiq::bench::bench_synthetic(
-      {line.synthetic, line.output, line.numerics, line.target, line.gpu_experts, line.model});
+      {line.synthetic, line.output, line.numerics, line.target, line.gpu_experts, line.prompt_numerics, line.model});
 }
 
 } // namespace

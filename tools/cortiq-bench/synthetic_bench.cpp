@@ -18,6 +18,8 @@ Status compile(const SyntheticBenchOptions& options, const SyntheticSpec& spec, 
   std::vector<std::string> arguments = {model, "-o", out, "--weights=none"};
   if (!options.numerics.empty())
     arguments.push_back("--numerics=" + options.numerics);
+  if (!options.prompt_numerics.empty())
+    arguments.push_back("--prompt-numerics=" + options.prompt_numerics);
   if (!options.target.empty())
     arguments.push_back("--target=" + options.target);
   if (!options.gpu_experts.empty())

@@ -13,7 +13,8 @@ struct SyntheticBenchOptions {
   std::string spec;   ///< see parse_synthetic()
   std::string output; ///< .cqa: an artifact without weights; .gguf, .cmf: a model with random weights; empty = measure
   std::string numerics, target, gpu_experts;
-  ModelBenchOptions model; ///< how to measure; files are not used
+  std::string prompt_numerics; ///< "same" or "bf16", empty is the compiler's default
+  ModelBenchOptions model;     ///< how to measure; files are not used
 };
 
 Status bench_synthetic(const SyntheticBenchOptions& options);

@@ -128,7 +128,8 @@ Status lower(CompileSession& session, const CompileOptions& options, const compi
   if (options.emit == EmitKind::kCmf)
     return {};
   CORTIQ_RETURN_IF_ERROR(session.run_passes(module, [&](mlir::OpPassManager& passes) {
-    compiler::buildProgramPipeline(passes, {.path = options.path, .room = options.path_memory});
+    compiler::buildProgramPipeline(passes,
+                                   {.path = options.path, .room = options.path_memory, .bf16 = options.bf16_prompts});
   }));
   CORTIQ_ASSIGN_OR_RETURN(code.emitter, compiler::makeKernelEmitter(target.name));
   return {};

@@ -102,6 +102,10 @@ Status read_emit(const cl::opt<std::string>& option, EmitKind& out) {
 Status check(const CompileOptions& o) {
   if (o.numerics != "fast" && o.numerics != "exact")
     return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
+  if (o.bf16_prompts && o.numerics != "fast")
+    return invalid("--prompt-numerics=bf16 belongs to --numerics=fast");
+  if (o.bf16_prompts && o.vulkan)
+    return unsupported("--prompt-numerics=bf16 is for the target amx alone; leave vulkan out");
   if (o.q4tp_ladder != "exact" && o.q4tp_ladder != "vector")
     return invalid("--q4tp-ladder is exact or vector, not " + formats::quote(o.q4tp_ladder));
   if (o.q4tp_ladder != "exact" && !o.gemv.empty())
@@ -159,6 +163,12 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string, true> numerics("numerics", cl::desc("fast: activations as int8; exact: as f32"),
                                       cl::value_desc("fast|exact"), cl::location(o.numerics), cl::init("fast"),
                                       cl::cat(main));
+  cl::opt<std::string> prompt_numerics(
+      "prompt-numerics",
+      cl::desc(
+          "same: a prompt gives the same numbers however it is cut; bf16: 32 tokens and more at once are multiplied "
+          "as bf16, quicker on amx and about as exact, but other numbers than fewer give"),
+      cl::value_desc("same|bf16"), cl::init("same"), cl::cat(main));
   cl::opt<std::string, true> task("task",
                                   cl::desc("Compile for this task mask alone: what it switches off is left out"),
                                   cl::value_desc("NAME"), cl::location(o.task), cl::cat(main));
@@ -189,7 +199,9 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   // Numbers and words are read below: what LLVM's parser says of a wrong one is no sentence.
   cl::opt<std::string> max_context("max-context", cl::desc("Positions the artifact serves (default: as trained)"),
                                    cl::value_desc("N"), cl::cat(main));
-  cl::opt<std::string> max_batch("max-batch", cl::desc("Tokens of a prompt that are worked on together (default 256)"),
+  cl::opt<std::string> max_batch("max-batch",
+                                 cl::desc("Tokens of a prompt that are worked on together (default 256, "
+                                          "512 with --prompt-numerics=bf16)"),
                                  cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> gpu_range("gpu-range",
                                  cl::desc("Bytes of a matrix from which on a GPU that cannot bind all of it gets it in "
@@ -246,6 +258,11 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
     list_targets();
     return std::optional<CompileOptions>();
   }
+  if (prompt_numerics != "same" && prompt_numerics != "bf16")
+    return invalid("--prompt-numerics is same or bf16, not " + formats::quote(prompt_numerics));
+  o.bf16_prompts = prompt_numerics == "bf16";
+  if (o.bf16_prompts)
+    o.max_batch = 512;
   CORTIQ_RETURN_IF_ERROR(read_number(max_context, kMaxContext, o.max_context));
   CORTIQ_RETURN_IF_ERROR(read_number(max_batch, kMaxBatch, o.max_batch));
   CORTIQ_RETURN_IF_ERROR(read_number(gpu_range, kMaxGpuRange, o.gpu_range));

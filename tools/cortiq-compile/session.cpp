@@ -1,5 +1,6 @@
 #include "tools/cortiq-compile/session.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <thread>
@@ -40,7 +41,12 @@ CompileSession::~CompileSession() {
 }
 
 StatusOr<std::vector<compiler::Target>> CompileSession::targets() const {
-  return compiler::findTargets(options_.target, compiler::readHost());
+  CORTIQ_ASSIGN_OR_RETURN(std::vector<compiler::Target> all,
+                          compiler::findTargets(options_.target, compiler::readHost()));
+  if (options_.bf16_prompts && std::ranges::count_if(all, compiler::addBf16Tiles) == 0)
+    std::fprintf(stderr, "cortiq-compile: note: no target here has tiles of bf16, --prompt-numerics=bf16 changes no "
+                         "product\n");
+  return all;
 }
 
 StatusOr<compiler::Target> CompileSession::only_target(const std::string& what) const {
@@ -134,6 +140,8 @@ void CompileSession::say_done() const {
 
 std::string shaping_options(const CompileOptions& o) {
   std::string text = "--numerics=" + o.numerics + " --max-batch=" + std::to_string(o.max_batch);
+  if (o.bf16_prompts)
+    text += " --prompt-numerics=bf16";
   if (o.vulkan)
     text += " --target=vulkan," + o.target;
   if (o.gpu_experts != "all")

@@ -60,6 +60,10 @@ StatusOr<std::string> disassemble(const std::string& path, const artifact::Kerne
   return line == std::string::npos ? out : out.substr(line + 1);
 }
 
+const char* form_word(artifact::BufferKind kind) {
+  return kind == artifact::BufferKind::Q8Act ? "q8a" : kind == artifact::BufferKind::Q8Bf16Act ? "bf16" : "f32";
+}
+
 void print_spec(const artifact::Kernel& k) {
   const formats::Codec* codec = nullptr;
   for (const formats::Codec& row : formats::codec_table())
@@ -68,8 +72,8 @@ void print_spec(const artifact::Kernel& k) {
   std::printf("; %s: %s, %s layout, rows of %llu, %u tokens x %u rows, %s activations%s%s, %llu bytes\n",
               k.name()->c_str(), codec ? std::string(codec->name).c_str() : "unknown codec",
               k.layout() == 1 ? "r16" : "verbatim", static_cast<unsigned long long>(k.k()), k.tokens(), k.rows(),
-              k.act() == artifact::BufferKind::Q8Act ? "q8a" : "f32", k.bias() ? ", bias" : "",
-              k.residual() ? ", residual" : "", static_cast<unsigned long long>(k.bytes()));
+              form_word(k.act()), k.bias() ? ", bias" : "", k.residual() ? ", residual" : "",
+              static_cast<unsigned long long>(k.bytes()));
 }
 
 Status run(const Arguments& arguments) {

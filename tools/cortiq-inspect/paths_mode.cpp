@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kWords[] = {"fused", "materialised", "tiles"};
+constexpr const char* kWords[] = {"fused", "materialised", "tiles", "bf16"};
 
 std::string codec_name(uint16_t id) {
   for (const formats::Codec& codec : formats::codec_table())
@@ -30,7 +30,7 @@ StatusOr<Json> matrix(const artifact::PathChoice& choice, const artifact::Weight
   return Json{{"name", weight.name()->str()},
               {"codec", codec_name(weight.codec())},
               {"shape", {weight.rows(), weight.cols()}},
-              {"arm", choice.act() == artifact::BufferKind::Q8Act ? "fast" : "exact"},
+              {"arm", choice.act() == artifact::BufferKind::F32 ? "exact" : "fast"},
               {"path", kWords[choice.path()]},
               {"from_tokens", choice.from_tokens()},
               {"fused_ps", static_cast<double>(choice.fused()) / 1000},

@@ -69,8 +69,8 @@ Status run(RunOptions& options, int argc, char** argv) {
     return interpret(options, kind, argc, argv);
   if (kind == cortiq::formats::FileKind::kArtifact) {
     for (const auto& [option, value] :
-         {std::pair("--numerics", &options.numerics), std::pair("--q4tp-ladder", &options.q4tp_ladder),
-          std::pair("--gpu-experts", &options.gpu_experts)})
+         {std::pair("--numerics", &options.numerics), std::pair("--prompt-numerics", &options.prompt_numerics),
+          std::pair("--q4tp-ladder", &options.q4tp_ladder), std::pair("--gpu-experts", &options.gpu_experts)})
       if (!value->empty())
         return cortiq::invalid(std::string(option) + " says how to compile a model, and " +
                                cortiq::formats::quote(options.file) +

@@ -91,6 +91,7 @@ StatusOr<std::string> cache_key(const runtime::cli::RunOptions& options, const s
   if (stat(compiler.c_str(), &program) == 0)
     bytes.add(program);
   bytes.add(options.numerics);
+  bytes.add(options.prompt_numerics);
   bytes.add(options.q4tp_ladder);
   bytes.add(options.gpu_experts);
   bytes.add(options.target);
@@ -122,6 +123,8 @@ std::vector<std::string> compile_arguments(const runtime::cli::RunOptions& optio
     arguments.push_back("--require-key=" + options.require_key);
   if (!options.numerics.empty())
     arguments.push_back("--numerics=" + options.numerics);
+  if (!options.prompt_numerics.empty())
+    arguments.push_back("--prompt-numerics=" + options.prompt_numerics);
   if (!options.q4tp_ladder.empty())
     arguments.push_back("--q4tp-ladder=" + options.q4tp_ladder);
   if (!options.gpu_experts.empty())

@@ -13,7 +13,8 @@ class Kernel_Enum<string name, string summary, list<I32EnumAttrCase> cases> : I3
 }
 
 def Kernel_Form : Kernel_Enum<"Form", "form of activations",
-    [I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"q8a", 1>, I32EnumAttrCase<"i32", 2>]>;
+    [I32EnumAttrCase<"f32", 0>, I32EnumAttrCase<"q8a", 1>, I32EnumAttrCase<"i32", 2>,
+     I32EnumAttrCase<"q8a_bf16", 3>]>;
 def Kernel_FormAttr : EnumAttr<Kernel_Dialect, Kernel_Form, "form">;
 
 def Kernel_Layout : Kernel_Enum<"Layout", "weight layout; numbered as formats::LayoutId",
@@ -32,7 +33,7 @@ def Kernel_Spec : AttrDef<Kernel_Dialect, "Spec"> {
   let summary = "what the generator of a matrix kernel needs to know";
   let description = [{
     Codec and layout of the weights, the row length `k`, the form of the activations (`act`: `q8a` is the fast arm,
-    `f32` the exact one), the instruction set and the epilogue (`bias`, `res`).
+    `f32` the exact one, `q8a_bf16` that of kernels on tiles of bf16), the instruction set and the epilogue (`bias`, `res`).
 
     `tile = TxR` makes it the spec of one kernel: T tokens a call, R rows a group (16, or the rows of a short last
     group). Without a tile it describes a whole matrix, and `kernel-dedupe` derives the kernels from it.
@@ -47,11 +48,13 @@ def Kernel_Spec : AttrDef<Kernel_Dialect, "Spec"> {
     bool hasTile() const { return getTokens() != 0; }
     /// The same spec for kernels of `tokens` tokens and `rows` rows a group.
     SpecAttr withTile(int64_t tokens, int64_t rows) const;
+    /// The same spec on activations of another form.
+    SpecAttr withAct(Form act) const;
   }];
 }
 
 def Kernel_Path : Kernel_Enum<"Path", "how a product with many tokens is made; numbered as codegen::Path and in the artifact schema",
-    [I32EnumAttrCase<"fused", 0>, I32EnumAttrCase<"materialised", 1>, I32EnumAttrCase<"tiles", 2>]>;
+    [I32EnumAttrCase<"fused", 0>, I32EnumAttrCase<"materialised", 1>, I32EnumAttrCase<"tiles", 2>, I32EnumAttrCase<"bf16", 3>]>;
 
 def Kernel_PathAttr : AttrDef<Kernel_Dialect, "Path"> {
   let mnemonic = "path";

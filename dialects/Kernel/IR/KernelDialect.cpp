@@ -49,16 +49,31 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, F
 }
 
 int64_t BufferType::bytesPerToken() const {
-  uint64_t k = static_cast<uint64_t>(getElements());
-  // Integers take the room of floats.
-  return getRecords() *
-         static_cast<int64_t>(getForm() == Form::q8a ? formats::q8_act_layout(k).bytes : formats::f32_act_bytes(k));
+  const uint64_t k = static_cast<uint64_t>(getElements());
+  const auto record = [&] {
+    switch (getForm()) {
+    case Form::q8a:
+      return formats::q8_act_layout(k).bytes;
+    case Form::q8a_bf16:
+      return formats::bf16_act_layout(k).bytes;
+    case Form::f32:
+    case Form::i32: // integers take the room of floats
+      return formats::f32_act_bytes(k);
+    }
+    llvm_unreachable("every form is above");
+  };
+  return getRecords() * static_cast<int64_t>(record());
 }
 
 //===-- spec -----------------------------------------------------------------------------------------------------===//
 
 SpecAttr SpecAttr::withTile(int64_t tokens, int64_t rows) const {
   return get(getContext(), getCodec(), getLayout(), getK(), tokens, rows, getAct(), getIsa(), getBias(), getResidual());
+}
+
+SpecAttr SpecAttr::withAct(Form act) const {
+  return get(getContext(), getCodec(), getLayout(), getK(), getTokens(), getRows(), act, getIsa(), getBias(),
+             getResidual());
 }
 
 LogicalResult SpecAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringRef codec, Layout, int64_t k,
@@ -120,7 +135,7 @@ Attribute SpecAttr::parse(AsmParser& p, Type) {
   if (!layout)
     return p.emitError(loc, "'") << layoutWord << "' is no layout: use verbatim or r16", Attribute();
   if (!act)
-    return p.emitError(loc, "'") << actWord << "' is no form of activations: use f32 or q8a", Attribute();
+    return p.emitError(loc, "'") << actWord << "' is no form of activations: use f32, q8a or q8a_bf16", Attribute();
   return p.getChecked<SpecAttr>(loc, p.getContext(), codec, *layout, k, tile.empty() ? 0 : tile[0],
                                 tile.empty() ? 0 : tile[1], *act, isa, bias, residual);
 }

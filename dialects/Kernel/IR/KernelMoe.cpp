@@ -127,7 +127,7 @@ LogicalResult ExpertOp::verify() {
   if (spec.getResidual() != bool(getSum()) || spec.getBias() != bool(getBiasAttr()))
     return emitOpError() << "must name a bias exactly when its spec says 'bias', and a sum when it says 'residual'";
   const BufferType input = bufferOf(getInput());
-  if (input.getForm() != spec.getAct() || (getToken() && bufferOf(getToken()).getForm() != spec.getAct()))
+  if (!input.readsAs(spec.getAct()) || (getToken() && !bufferOf(getToken()).readsAs(spec.getAct())))
     return emitOpError() << "reads activations of another form than the " << stringifyForm(spec.getAct())
                          << " that its spec says";
   if (input.getElements() < spec.getK())

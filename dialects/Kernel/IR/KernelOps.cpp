@@ -185,7 +185,7 @@ LogicalResult CallOp::verify() {
   if (spec.getResidual() != bool(getResidual()))
     return emitOpError() << "must name a residual exactly when its spec says 'res'";
   auto input = cast<BufferType>(getInput().getType());
-  if (input.getForm() != spec.getAct())
+  if (!input.readsAs(spec.getAct()))
     return emitOpError() << "reads " << stringifyForm(input.getForm()) << " activations, its spec says "
                          << stringifyForm(spec.getAct());
   const int64_t inputColumn = getInputColumn();

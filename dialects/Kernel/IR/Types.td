@@ -12,7 +12,7 @@ def Kernel_Buffer : TypeDef<Kernel_Dialect, "Buffer"> {
   let description = [{
     A region of the arena that holds `elements` numbers a token, as floats (`f32`), as 32-bit integers (`i32`) or as one
     record of quantized activations (`q8a`: int8 codes, a scale a group of 32, sums; the record form stands in
-    kernel_abi.h). With `records` it holds so many such values a token.
+    kernel_abi.h), which the same activations in bf16 may follow (`q8a_bf16`: reads wherever `q8a` does). With `records` it holds so many such values a token.
 
     Example: `!kernel.buffer<f32, 576>`, `!kernel.buffer<q8a, 1536>`, `!kernel.buffer<f32, 768, records = 8>`.
   }];
@@ -26,12 +26,14 @@ def Kernel_Buffer : TypeDef<Kernel_Dialect, "Buffer"> {
   let extraClassDeclaration = [{
     /// Bytes that one token's value takes in the arena, a multiple of 64.
     int64_t bytesPerToken() const;
+    /// Whether it holds, at its start, what `form` says.
+    bool readsAs(Form form) const { return getForm() == form || (getForm() == Form::q8a_bf16 && form == Form::q8a); }
   }];
 }
 
 class Kernel_RecordsOf<string form, string words>
     : Type<And<[CPred<"::llvm::isa<::cortiq::kernel::BufferType>($_self)">,
-                CPred<"::llvm::cast<::cortiq::kernel::BufferType>($_self).getForm() == ::cortiq::kernel::Form::" # form>]>,
+                CPred<"::llvm::cast<::cortiq::kernel::BufferType>($_self).readsAs(::cortiq::kernel::Form::" # form # ")">]>,
            words, "::cortiq::kernel::BufferType">;
 class Kernel_BufferOf<string form, string words>
     : Type<And<[Kernel_RecordsOf<form, words>.predicate,

@@ -27,6 +27,14 @@ LogicalResult Dot8PairsOp::verify() {
   return verifyFourToOne(*this, getLhs().getType(), getType());
 }
 
+LogicalResult PackBf16Op::verify() {
+  auto result = cast<VectorType>(getResult().getType());
+  if (!result.getElementType().isBF16() ||
+      result.getNumElements() != 2 * cast<VectorType>(getLow().getType()).getNumElements())
+    return emitOpError("makes one vector of bf16 of two of f32");
+  return success();
+}
+
 LogicalResult InterleaveOp::verify() {
   if (getBytes() != 4 && getBytes() != 8)
     return emitOpError("takes groups of 4 or 8 bytes, not ") << getBytes();

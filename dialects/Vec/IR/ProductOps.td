@@ -36,6 +36,21 @@ def Vec_Dot8PairsOp : Vec_Op<"dot8_pairs", [Pure, AllTypesMatch<["lhs", "rhs"]>,
   let hasVerifier = 1;
 }
 
+def Vec_PackBf16Op : Vec_Op<"pack_bf16", [Pure, AllTypesMatch<["low", "high"]>]> {
+  let summary = "the lanes of two vectors of f32 as bf16, those of the first in front";
+  let description = [{
+    Rounds to the nearest, halves to even; subnormals become 0.
+
+    ```mlir
+    %p = vec.pack_bf16 %a, %b : vector<16xf32> to vector<32xbf16>
+    ```
+  }];
+  let arguments = (ins Vec_F32Vector:$low, Vec_F32Vector:$high);
+  let results = (outs Vec_AnyVector:$result);
+  let assemblyFormat = "$low `,` $high attr-dict `:` type($low) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def Vec_InterleaveOp : Vec_Op<"interleave", [Pure, SameOperandsAndResultType]> {
   let summary = "the lanes of half of each operand, in turn";
   let description = [{

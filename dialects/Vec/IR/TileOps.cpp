@@ -15,6 +15,15 @@ LogicalResult verifyTile(Operation* op, int64_t tile) {
   return success();
 }
 
+LogicalResult verifyProduct(Operation* op, int64_t acc, int64_t lhs, int64_t rhs) {
+  for (int64_t tile : {acc, lhs, rhs})
+    if (failed(verifyTile(op, tile)))
+      return failure();
+  if (acc == lhs || acc == rhs || lhs == rhs)
+    return op->emitOpError("needs three different tiles");
+  return success();
+}
+
 } // namespace
 
 LogicalResult TileConfigOp::verify() {
@@ -38,13 +47,10 @@ LogicalResult TileStoreOp::verify() {
 }
 
 LogicalResult TileDotOp::verify() {
-  const int64_t acc = getAcc(), lhs = getLhs(), rhs = getRhs();
-  for (int64_t tile : {acc, lhs, rhs})
-    if (failed(verifyTile(*this, tile)))
-      return failure();
-  if (acc == lhs || acc == rhs || lhs == rhs)
-    return emitOpError("needs three different tiles");
-  return success();
+  return verifyProduct(*this, getAcc(), getLhs(), getRhs());
+}
+LogicalResult TileDotBf16Op::verify() {
+  return verifyProduct(*this, getAcc(), getLhs(), getRhs());
 }
 
 } // namespace cortiq::vec

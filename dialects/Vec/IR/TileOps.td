@@ -90,4 +90,21 @@ def Vec_TileDotOp : Vec_TileOp<"tile_dot"> {
   let hasVerifier = 1;
 }
 
+def Vec_TileDotBf16Op : Vec_TileOp<"tile_dot_bf16"> {
+  let summary = "adds the product of two tiles of bf16 to a tile of f32";
+  let description = [{
+    `acc[m][n] += sum over k of lhs[m][k] * rhs[k / 2][2 n + k % 2]`: `lhs` has a row a row of `acc`, `rhs` a row for two
+    numbers of `lhs`, with the two that belong to column n side by side. Products of even and of odd k are summed apart,
+    each by multiply-adds in the order of k; then one sum is added to the other, and that to `acc`. All roundings are to
+    the nearest, halves to even; subnormals, read or made, are 0.
+
+    ```mlir
+    vec.tile_dot_bf16 0, 1, 2
+    ```
+  }];
+  let arguments = (ins I64Attr:$acc, I64Attr:$lhs, I64Attr:$rhs);
+  let assemblyFormat = "$acc `,` $lhs `,` $rhs attr-dict";
+  let hasVerifier = 1;
+}
+
 #endif

@@ -1,5 +1,8 @@
 // Products of signed bytes and the orders of lanes around them.
 
+#include <bit>
+#include <cmath>
+
 #include "dialects/Vec/IR/VecDialect.h"
 #include "dialects/Vec/Interp/Frame.h"
 
@@ -58,11 +61,33 @@ void deinterleave(mlir::Operation* op, Frame& frame) {
   frame[unzip.getResult()] = result;
 }
 
+/// The nearest bf16, halves to even; its bits.
+uint16_t toBf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value))
+    return static_cast<uint16_t>(bits >> 16 | 0x40);
+  if (std::fpclassify(value) == FP_SUBNORMAL)
+    return static_cast<uint16_t>(bits >> 16 & 0x8000);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+void packBf16(mlir::Operation* op, Frame& frame) {
+  const Datum low = frame.lookup(op->getOperand(0)), high = frame.lookup(op->getOperand(1));
+  const size_t lanes = lanesOf(op->getOperand(0));
+  Datum result;
+  for (size_t i = 0; i < lanes; ++i) {
+    result.set<uint16_t>(i, toBf16(low.get<float>(i)));
+    result.set<uint16_t>(lanes + i, toBf16(high.get<float>(i)));
+  }
+  frame[op->getResult(0)] = result;
+}
+
 } // namespace
 
 void cortiq::vec::interp::addProductOps(OpTable& table) {
   table["vec.deinterleave"] = deinterleave;
   table["vec.dot8_pairs"] = dot8Pairs;
   table["vec.interleave"] = interleave;
+  table["vec.pack_bf16"] = packBf16;
   table["vec.signed_dot4"] = signedDot4;
 }

@@ -1,3 +1,6 @@
+#include <bit>
+#include <cmath>
+
 #include "dialects/Vec/Interp/Frame.h"
 
 using namespace cortiq::vec;
@@ -54,11 +57,39 @@ void tileDot(mlir::Operation* op, Frame& frame) {
     }
 }
 
+float withoutSubnormals(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
+
+float bf16At(const std::array<uint8_t, Tiles::kRowBytes>& row, size_t number) {
+  uint16_t bits;
+  std::memcpy(&bits, &row[2 * number], 2);
+  return withoutSubnormals(std::bit_cast<float>(uint32_t{bits} << 16));
+}
+
+void tileDotBf16(mlir::Operation* op, Frame& frame) {
+  auto dot = llvm::cast<TileDotBf16Op>(op);
+  Tiles::Tile& acc = frame.tiles.tile[dot.getAcc()];
+  const Tiles::Tile& lhs = frame.tiles.tile[dot.getLhs()];
+  const Tiles::Tile& rhs = frame.tiles.tile[dot.getRhs()];
+  for (size_t m = 0; m < acc.rows; ++m)
+    for (size_t n = 0; n < acc.bytes / 4; ++n) {
+      float sums[2] = {0, 0}, sum;
+      for (size_t k = 0; k < lhs.bytes / 2; ++k)
+        sums[k % 2] =
+            withoutSubnormals(std::fma(bf16At(lhs.row[m], k), bf16At(rhs.row[k / 2], 2 * n + k % 2), sums[k % 2]));
+      std::memcpy(&sum, &acc.row[m][4 * n], 4);
+      sum = withoutSubnormals(withoutSubnormals(sum) + withoutSubnormals(sums[0] + sums[1]));
+      std::memcpy(&acc.row[m][4 * n], &sum, 4);
+    }
+}
+
 } // namespace
 
 void cortiq::vec::interp::addTileOps(OpTable& table) {
   table["vec.tile_config"] = tileConfig;
   table["vec.tile_dot"] = tileDot;
+  table["vec.tile_dot_bf16"] = tileDotBf16;
   table["vec.tile_load"] = tileLoad;
   table["vec.tile_release"] = tileRelease;
   table["vec.tile_store"] = tileStore;

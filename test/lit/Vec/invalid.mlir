@@ -238,6 +238,22 @@ vec.kernel @equal_tiles(%args: !vec.ptr) {
 
 // -----
 
+vec.kernel @equal_tiles_of_bf16(%args: !vec.ptr) {
+  // expected-error @+1 {{needs three different tiles}}
+  vec.tile_dot_bf16 2, 1, 2
+}
+
+// -----
+
+vec.kernel @pack_to_fewer(%args: !vec.ptr) {
+  %p = vec.load_ptr %args[0]
+  %x = vec.load %p[0] : vector<8xf32>
+  // expected-error @+1 {{makes one vector of bf16 of two of f32}}
+  %y = vec.pack_bf16 %x, %x : vector<8xf32> to vector<8xbf16>
+}
+
+// -----
+
 vec.kernel @long_rows(%args: !vec.ptr) {
   // expected-error @+1 {{a tile has 1 to 16 rows of 4 to 64 bytes in fours, not 16 of 66}}
   vec.tile_config rows [16] bytes [66]

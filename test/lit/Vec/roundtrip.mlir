@@ -147,6 +147,12 @@ vec.kernel @tiles(%args: !vec.ptr) {
   vec.tile_load 2, %p[0] stride 64
   // CHECK: vec.tile_dot 0, 1, 2
   vec.tile_dot 0, 1, 2
+  // CHECK: vec.tile_dot_bf16 0, 1, 2
+  vec.tile_dot_bf16 0, 1, 2
+  %x = vec.load %p[0] : vector<16xf32>
+  // CHECK: vec.pack_bf16 %{{.*}}, %{{.*}} : vector<16xf32> to vector<32xbf16>
+  %y = vec.pack_bf16 %x, %x : vector<16xf32> to vector<32xbf16>
+  vec.store %y, %p[64] : vector<32xbf16>
   // CHECK: vec.tile_store 0, %{{.*}}[0] stride 64
   vec.tile_store 0, %p[0] stride 64
   // CHECK: vec.tile_release

@@ -1,5 +1,7 @@
 #include "test/unit/kernels/kernel_runner.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -49,6 +51,23 @@ std::vector<double> dequantize_q8a(const std::vector<uint8_t>& record, uint64_t 
     x[i] = double(scale) * int8_t(record[i]);
   }
   return x;
+}
+
+float from_bf16(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+/// The nearest bf16, halves to even. Weights and activations here are no subnormals.
+uint16_t to_bf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// Whether kernels leave the scale out of the weights until a row's sum is made.
+bool scales_sums(CodecId codec) {
+  constexpr CodecId kAll[] = {CodecId::kQ8Row, CodecId::kQ82F, CodecId::kI8_S,
+                              CodecId::kI2_S,  CodecId::kBLRU, CodecId::kBLRV};
+  return std::find(std::begin(kAll), std::end(kAll), codec) != std::end(kAll);
 }
 
 void append(std::vector<uint8_t>& bytes, uint64_t value, size_t count) {
@@ -135,8 +154,9 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
   const uint64_t bytes = d.weights.size();
   d.weights.resize(bytes + kLayoutTailPadding);
 
-  const bool fast = spec.arm == codegen::Arm::kFast;
-  d.act_stride = fast ? q8_act_layout(spec.k).bytes : f32_act_bytes(spec.k);
+  const bool fast = spec.arm == codegen::Arm::kFast, bf16 = spec.arm == codegen::Arm::kBf16;
+  const Bf16ActLayout layout = bf16_act_layout(spec.k);
+  d.act_stride = fast ? q8_act_layout(spec.k).bytes : bf16 ? layout.bytes : f32_act_bytes(spec.k);
   // Kernels for many tokens read whole blocks.
   d.act.resize(d.act_stride * (codegen::takes_many(spec) ? tile_kernel_tokens(spec.tokens) : spec.tokens), 0x55);
   d.out_stride = (d.rows * 4 + 63) / 64 * 64;
@@ -156,6 +176,14 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
       std::vector<uint8_t> record = quantize_q8a(values);
       std::copy(record.begin(), record.end(), d.act.begin() + t * d.act_stride);
       x[t] = dequantize_q8a(record, spec.k);
+    } else if (bf16) {
+      uint8_t* of_token = &d.act[t * d.act_stride + layout.values];
+      std::memset(of_token, 0, 64 * q8_act_layout(spec.k).groups);
+      for (uint64_t i = 0; i < spec.k; ++i) {
+        const uint16_t rounded = to_bf16(values[i]);
+        std::memcpy(of_token + 2 * i, &rounded, 2);
+        x[t].push_back(from_bf16(rounded));
+      }
     } else {
       std::memcpy(&d.act[t * d.act_stride], values.data(), spec.k * 4);
       x[t].assign(values.begin(), values.end());
@@ -179,7 +207,7 @@ KernelData make_kernel_data(const KernelProblem& problem, Data kind, uint64_t se
     for (uint32_t t = 0; t < spec.tokens; ++t) {
       double sum = 0, magnitude = 0;
       for (uint64_t i = 0; i < spec.k; ++i) {
-        double weight = w[i];
+        double weight = bf16 && !scales_sums(spec.codec) ? from_bf16(to_bf16(w[i])) : w[i];
         if (codec.column_scales) { // its column scale sits in x already
           const auto* columns = reinterpret_cast<const uint16_t*>(d.weights.data());
           weight /= f16_to_f32(columns[i]);
@@ -207,10 +235,12 @@ std::vector<float> run_kernel(const KernelProblem& problem, const KernelData& da
   std::vector<float> out(floats * spec.tokens + 32, kGuard);
   // Whatever an earlier kernel left there.
   static thread_local std::vector<uint8_t> memory;
-  memory.resize(
-      std::max<uint64_t>(memory.size(),
-                         many_kernel_scratch_bytes(spec.k, spec.tokens, spec.arm == codegen::Arm::kExact) + 64),
-      0xff);
+  memory.resize(std::max<uint64_t>(memory.size(), (spec.arm == codegen::Arm::kBf16
+                                                       ? bf16_kernel_scratch_bytes(spec.k, spec.tokens)
+                                                       : many_kernel_scratch_bytes(spec.k, spec.tokens,
+                                                                                   spec.arm == codegen::Arm::kExact)) +
+                                                      64),
+                0xff);
   uint8_t* scratch = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   const bool packed = spec.layout == LayoutId::kR16;
   const R16Format format = packed ? *r16_format(codec_info(spec.codec), spec.k) : R16Format{};

@@ -30,6 +30,8 @@ void expect_close(const KernelProblem& problem, const KernelData& data, const st
         << codegen::kernel_name(problem.spec) << " token " << i / data.rows << " row " << i % data.rows;
 }
 
+constexpr X86Target kTiles{"amx", {.lanes = 16, .dot4 = true, .byte_tables = true, .tiles = true}};
+
 class KernelTest : public ::testing::TestWithParam<const formats::Codec*> {};
 
 TEST_P(KernelTest, InterpretedKernelsMatchTheReferenceDecode) {
@@ -121,7 +123,6 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
 /// where there are tiles. Neither the tokens nor the row groups fill whole blocks.
 TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
   mlir::MLIRContext context;
-  constexpr X86Target kTiles{"amx", {.lanes = 16, .dot4 = true, .byte_tables = true, .tiles = true}};
   const std::string missing = testing::missing_for(kTiles.name);
   if (!missing.empty())
     std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());
@@ -164,6 +165,47 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
           ASSERT_EQ(0, std::memcmp(result.data() + t * data.rows, expected.data(), data.rows * sizeof(float)))
               << codegen::kernel_name(problem.spec) << " token " << t;
       }
+    }
+}
+
+/// Kernels on tiles of bf16 multiply rounded weights with rounded activations: through the interpreter everywhere, as
+/// machine code where there are such tiles. Neither tokens, row groups nor chunks of K fill whole blocks.
+TEST_P(KernelTest, TilesOfBf16MatchTheRoundedReference) {
+  mlir::MLIRContext context;
+  const std::string missing = testing::missing_for(kTiles.name);
+  if (!missing.empty())
+    std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());
+  std::vector<uint64_t> lengths = row_lengths(*GetParam());
+  const uint64_t block = GetParam()->block ? GetParam()->block : 32;
+  lengths.push_back((2 * formats::kBf16ChunkWeights + 100 + block - 1) / block * block);
+  for (uint64_t k : lengths)
+    for (uint32_t rows : {16u, 5u}) {
+      const bool longest = k == lengths.back();
+      KernelProblem problem{{.codec = GetParam()->id,
+                             .k = k,
+                             .rows = rows,
+                             .tokens = longest ? 17u : 51u,
+                             .arm = codegen::Arm::kBf16,
+                             .isa = kTiles.name},
+                            rows != 16 ? 1u
+                            : longest  ? 2u
+                                       : 4u};
+      if (!codegen::can_build(problem.spec).ok() ||
+          codegen::fast_arm(*GetParam(), problem.spec.layout) != codegen::Arm::kFast || (longest && rows != 16))
+        continue;
+      problem.spec.bias = problem.spec.residual = rows == 5 || k % 64 == 0;
+      auto kernel = codegen::build_kernel(context, problem.spec, kTiles.unit);
+      ASSERT_TRUE(kernel.ok()) << kernel.status().message();
+      ASSERT_TRUE(codegen::emit_x86(**kernel, *codegen::x86_target(kTiles.name)).ok());
+      const KernelData data = make_kernel_data(problem, Data::kOrdinary, k);
+      const std::vector<float> interpreted = run_kernel(problem, data, [&](const formats::KernelArgs* args) {
+        ASSERT_TRUE(mlir::succeeded(vec::interpretKernel(**kernel, args)));
+      });
+      expect_close(problem, data, interpreted);
+      if (missing.empty())
+        expect_close(problem, data, run_machine_code(context, problem, kTiles, data));
+      if (HasFatalFailure())
+        return;
     }
 }
 

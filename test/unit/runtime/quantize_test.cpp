@@ -1,5 +1,6 @@
 // The q8a record, held against its definition in kernel_abi.h.
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -14,9 +15,10 @@ namespace {
 /// Runs one QuantizeOp on a row.
 class Quantizer {
 public:
-  explicit Quantizer(uint64_t k) : k_(k), layout_(formats::q8_act_layout(k)) {
+  explicit Quantizer(uint64_t k, bool bf16 = false) : k_(k), layout_(formats::q8_act_layout(k)) {
     artifact::ProgramT program;
-    for (const auto kind : {artifact::BufferKind::F32, artifact::BufferKind::Q8Act}) {
+    for (const auto kind :
+         {artifact::BufferKind::F32, bf16 ? artifact::BufferKind::Q8Bf16Act : artifact::BufferKind::Q8Act}) {
       program.buffers.push_back(std::make_unique<artifact::BufferT>());
       program.buffers.back()->kind = kind;
     }
@@ -31,8 +33,9 @@ public:
     Resolver resolver;
     resolver.program = table;
     const uint64_t input = formats::f32_act_bytes(k);
-    resolver.slots = {{0, input, k, true}, {input, layout_.bytes, k, true}};
-    arena_.resize(input + layout_.bytes);
+    const uint64_t record = bf16 ? formats::bf16_act_layout(k).bytes : layout_.bytes;
+    resolver.slots = {{0, input, k, true}, {input, record, k, true, bf16}};
+    arena_.resize(input + record, 0x55);
     ProgramFacts facts;
     EXPECT_TRUE(resolve_quantize(*table->stages()->Get(0)->calls()->Get(0), resolver, facts, calls_).ok());
   }
@@ -59,6 +62,10 @@ private:
   std::vector<uint8_t> arena_;
   CallList calls_;
 };
+
+float to_float(uint16_t bf16) {
+  return std::bit_cast<float>(uint32_t{bf16} << 16);
+}
 
 void expect_definition(Quantizer& quantizer, const std::vector<float>& x) {
   const formats::Q8ActLayout& layout = quantizer.layout();
@@ -109,6 +116,53 @@ TEST(Quantize, RoundsHalvesToEvenAndHoldsTheExtremes) {
   expect_definition(quantizer, x);
   x.assign(64, std::numeric_limits<float>::max());
   expect_definition(quantizer, x);
+}
+
+TEST(Quantize, Bf16StandsBehindTheRecord) {
+  for (const uint64_t k : {1u, 32u, 77u, 256u}) {
+    Quantizer quantizer(k, true);
+    const formats::Bf16ActLayout layout = formats::bf16_act_layout(k);
+    EXPECT_EQ(layout.values % 64, 0);
+    EXPECT_EQ(layout.bytes % 128, 64);
+    EXPECT_GE(layout.bytes, layout.values + 64 * quantizer.layout().groups);
+    std::vector<float> x(k);
+    uint32_t random = 7;
+    for (float& value : x) {
+      random = random * 1664525 + 1013904223;
+      value = std::bit_cast<float>(random & 0xbfffffff); // below 2, subnormals too
+    }
+    const uint8_t* record = quantizer.run(x);
+    expect_definition(quantizer, x);
+    for (uint64_t i = 0; i < 32 * quantizer.layout().groups; ++i) {
+      const float value = i < k ? x[i] : 0;
+      const auto bits = Quantizer::at<uint16_t>(record, layout.values, i);
+      if (std::fabs(value) < std::numeric_limits<float>::min()) {
+        EXPECT_EQ(bits & 0x7fff, 0) << value;
+        continue;
+      }
+      // The nearest: no neighbour is nearer, and of two as near the one whose last bit is 0.
+      const double error = std::fabs(double{to_float(bits)} - value);
+      for (const uint16_t other : {uint16_t(bits - 1), uint16_t(bits + 1)}) {
+        const double theirs = std::fabs(double{to_float(other)} - value);
+        EXPECT_TRUE(!(theirs < error) && !(theirs == error && bits % 2)) << value;
+      }
+    }
+  }
+}
+
+TEST(Quantize, Bf16OfHalvesIsEvenAndWhatIsNotANumberStays) {
+  std::vector<float> x(32, 1.0f);
+  x[0] = 1 + 0x1p-8f;     // halfway to 1 + 2^-7
+  x[1] = 1 + 3 * 0x1p-8f; // halfway to 1 + 2^-6
+  x[2] = -std::numeric_limits<float>::infinity();
+  x[3] = std::bit_cast<float>(0x7fffffff);
+  Quantizer quantizer(32, true);
+  const uint8_t* record = quantizer.run(x);
+  const uint64_t values = formats::bf16_act_layout(32).values;
+  EXPECT_EQ(to_float(Quantizer::at<uint16_t>(record, values, 0)), 1.0f);
+  EXPECT_EQ(to_float(Quantizer::at<uint16_t>(record, values, 1)), 1 + 0x1p-6f);
+  EXPECT_EQ(to_float(Quantizer::at<uint16_t>(record, values, 2)), x[2]);
+  EXPECT_TRUE(std::isnan(to_float(Quantizer::at<uint16_t>(record, values, 3))));
 }
 
 TEST(Quantize, WhatIsNotFiniteStaysVisible) {
