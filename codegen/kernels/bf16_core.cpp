@@ -32,6 +32,7 @@ constexpr unsigned kCells = 4; // products of a step
 constexpr int64_t kVector = 64;
 constexpr int64_t kTileBytes = kTileTokens * kVector;
 constexpr unsigned kTiles = 8, kValueTiles = 4, kWeightTiles = 6; // all, and the first of two
+constexpr unsigned kAheadSteps = 2;                          // of whose operands a step asks the second-level cache
 constexpr unsigned kAheadRows = 8;                           // of the next block, that two row groups ask memory for
 constexpr int64_t kTokens = 2 * kTileTokens, kRowGroups = 2; // of a block
 
@@ -195,8 +196,7 @@ void Bf16Core::multiply_steps(uint64_t steps, bool more, const Place& at) {
     for (unsigned product = 0; product < kCells; ++product) {
       const Cell now = cell(product, n);
       e_.tile_dot_bf16(now.sums(), kValueTiles + now.tile, kWeightTiles + now.rows);
-      for (unsigned row = product; row < kAheadRows; row += kCells)
-        e_.prefetch({at.ahead, row * stride_ + n * kVector});
+      ask(at, n, product);
       // A tile is loaded as soon as nobody needs what it holds.
       if (n + 1 == steps && !more)
         continue;
@@ -205,6 +205,19 @@ void Bf16Core::multiply_steps(uint64_t steps, bool more, const Place& at) {
       if (product >= 2)
         load_weights(at.panel, n + 1, now.rows);
     }
+}
+
+/// Part `part` of four of what a step asks for: the operands of the step kAheadSteps behind it, which come from the
+/// second-level cache too late otherwise, and a part of the next block's activations, which come from further away.
+void Bf16Core::ask(const Place& at, unsigned step, unsigned part) {
+  const int64_t next = step + kAheadSteps;
+  for (unsigned line = part; line < kTokens; line += kCells) {
+    e_.prefetch({at.act, line * stride_ + next * kVector}, true);
+    e_.prefetch({at.panel, line / kTileTokens * panel_stride_ + next * kTileBytes + line % kTileTokens * kVector},
+                true);
+  }
+  for (unsigned row = part; row < kAheadRows; row += kCells)
+    e_.prefetch({at.ahead, row * stride_ + step * kVector}, true);
 }
 
 void Bf16Core::load_values(Value act, unsigned step, unsigned tile) {

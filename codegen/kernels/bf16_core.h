@@ -26,12 +26,13 @@ private:
   void decode(const Chunk& chunk, Value weights, int64_t group_bytes);
   void decode_record(const RecordPlace& place, Value panel);
   void multiply(const Chunk& chunk);
-  /// Where a step's operands stand, and what to ask memory for beside it.
+  /// Where a step's operands stand, and those of the next block of tokens, for which memory is asked beside it.
   struct Place {
     Value act, panel, ahead;
   };
   void multiply_block(bool first, uint64_t steps, Place at, Value sums);
   void multiply_steps(uint64_t steps, bool more, const Place& at);
+  void ask(const Place& at, unsigned step, unsigned part);
   void load_values(Value act, unsigned step, unsigned tile);
   void load_weights(Value panel, unsigned step, unsigned rows);
 

@@ -107,8 +107,8 @@ Value Emit::gather_f32(Address a, Value index, int scale) {
 Value Emit::gather_i32(Address a, Value index, int scale) {
   return b_.create<vec::GatherOp>(loc_, i32(), a.base, a.disp, index, int64_t(scale));
 }
-void Emit::prefetch(Address a) {
-  b_.create<vec::PrefetchOp>(loc_, a.base, a.disp);
+void Emit::prefetch(Address a, bool near) {
+  b_.create<vec::PrefetchOp>(loc_, a.base, a.disp, near);
 }
 
 void Emit::tile_config(const std::vector<int64_t>& rows, const std::vector<int64_t>& bytes) {

@@ -82,7 +82,7 @@ public:
   Value load_repeated(Address a); ///< 16 bytes, in every 128-bit part
   Value gather_f32(Address a, Value index_i32, int scale);
   Value gather_i32(Address a, Value index_i32, int scale);
-  void prefetch(Address a);
+  void prefetch(Address a, bool near = false); ///< into the second-level cache, or the first
 
   // Tiles, by number; strides in bytes.
   void tile_config(const std::vector<int64_t>& rows, const std::vector<int64_t>& bytes);

@@ -261,6 +261,7 @@ const NamedRow kNamedRows[] = {
     {kAvx2, {{"imul", 0b1, false, -1, false}, false, [](const Encoding& e) { emit_imul(e); }}},
     {kAvx2, {{"shl", 0b0, false, 0, false}, false, [](const Encoding& e) { e.c.shl(e.gd(), static_cast<int>(e.imm)); }}},
     {kAvx2, {{"add_imm", 0b0, false, 0, false}, false, [](const Encoding& e) { e.c.add(e.gd(), static_cast<uint32_t>(e.imm)); }}},
+    {kAvx2, {{"prefetch_near", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.prefetcht0(e.mem); }}},
     {kAvx2, {{"prefetch", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.prefetcht1(e.mem); }}},
     {kAmx, {{"ldtilecfg", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.ldtilecfg(e.mem); }}},
     {kAmx, {{"tilerelease", 0b0, false, -1, false}, false, [](const Encoding& e) { e.c.tilerelease(); }}},

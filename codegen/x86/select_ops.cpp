@@ -50,7 +50,7 @@ struct OpSelectors {
 
   static Status prefetch(Selector& s, mlir::Operation* op) {
     auto prefetch = llvm::cast<vec::PrefetchOp>(op);
-    s.add({.rules = s.row("prefetch"),
+    s.add({.rules = s.row(prefetch.getNear() ? "prefetch_near" : "prefetch"),
            .bits = 64,
            .mem = s.memory(prefetch.getPtr(), static_cast<int64_t>(prefetch.getOffset()))});
     return {};

@@ -287,14 +287,20 @@ def Vec_PrefetchResource : Resource<"::cortiq::vec::PrefetchResource">;
 def Vec_PrefetchOp : Vec_Op<"prefetch", [MemoryEffects<[MemWrite<Vec_PrefetchResource>]>]> {
   let summary = "asks for a cache line";
   let description = [{
-    A hint without other effect; the address need not be readable.
+    A hint without other effect; the address need not be readable. The line goes into the second-level cache, with `near`
+    into the first.
 
     ```mlir
     vec.prefetch %p[512]
+    vec.prefetch %p[576] near
     ```
   }];
-  let arguments = (ins Vec_PtrType:$ptr, I64Attr:$offset);
-  let assemblyFormat = "$ptr `[` $offset `]` attr-dict";
+  let arguments = (ins Vec_PtrType:$ptr, I64Attr:$offset, UnitAttr:$near);
+  let builders = [OpBuilder<(ins "::mlir::Value":$ptr, "int64_t":$offset, CArg<"bool", "false">:$near), [{
+    build($_builder, $_state, ptr, $_builder.getI64IntegerAttr(offset),
+          near ? $_builder.getUnitAttr() : ::mlir::UnitAttr());
+  }]>];
+  let assemblyFormat = "$ptr `[` $offset `]` (`near` $near^)? attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

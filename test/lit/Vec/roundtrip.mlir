@@ -24,6 +24,8 @@ vec.kernel @memory(%args: !vec.ptr) attributes {isa = "x86-64-v3"} {
   %squares = vec.table dense<[0, 1, 4, 9]> : tensor<4xi16>
   // CHECK: vec.prefetch %[[P]][512]
   vec.prefetch %p[512]
+  // CHECK: vec.prefetch %[[P]][576] near
+  vec.prefetch %p[576] near
   // CHECK: vec.store %{{.*}}, %[[P]][0] : vector<8xf32>
   vec.store %v, %p[0] : vector<8xf32>
   // CHECK: vec.store %{{.*}}, %[[P]][32] {lanes = 3 : i64} : vector<32xi8>
