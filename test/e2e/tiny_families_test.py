@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Families of decoders that have no fixture: tiny models, the reference backend and the exact arm against a decoder in plain Python.
 
-One model for each thing that a header, a key or a tensor can ask for (test/cases/tiny_families.py).
+One model for each thing that a header, a key or a tensor can ask for (test/cases/tiny_families.py, tiny_gguf_families.py).
 """
 import re
 import sys
@@ -35,14 +35,15 @@ def main():
     harness.tiny_models()
     import spec_decoder
     import tiny_families
+    import tiny_gguf_families
     tally = harness.Tally()
-    for kind, names, make in (("cmf", tiny_families.FAMILIES, tiny_families.family), ("gguf", tiny_families.GGUF_FAMILIES, tiny_families.gguf_family)):
-        for name in names:
+    for kind, families in (("cmf", tiny_families), ("gguf", tiny_gguf_families)):
+        for name in families.FAMILIES:
             if not re.search(args.filter, f"{kind} {name}"):
                 continue
             with harness.Scratch() as scratch:
                 try:
-                    check(tally, args, kind, name, make(name), scratch, spec_decoder)
+                    check(tally, args, kind, name, families.family(name), scratch, spec_decoder)
                 except (RuntimeError, OSError, ValueError) as error:
                     tally.check(f"{kind} {name}", str(error))
     return tally.finish()

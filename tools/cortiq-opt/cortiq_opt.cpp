@@ -1,4 +1,5 @@
-// cortiq-opt: mlir-opt for our dialects and passes. Exit codes: 0 done, 2 bad input or command line.
+// cortiq-opt: mlir-opt for our dialects and passes. Exit codes: 0 done, 2 bad input or command line, 1 a bug of
+// ours.
 
 #include "compiler/passes/Passes.h"
 #include "dialects/CMF/IR/CMF.h"
@@ -6,7 +7,7 @@
 #include "dialects/Vec/IR/VecDialect.h"
 #include "formats/part_files.h"
 #include "formats/quote.h"
-#include "formats/standard_output.h"
+#include "formats/status.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -14,6 +15,7 @@
 #include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "runtime/cli/tool_main.h"
 #include "tools/llvm_options.h"
 #include "tools/llvm_output.h"
 #include "llvm/Config/llvm-config.h"
@@ -22,7 +24,7 @@
 
 namespace {
 
-constexpr int kBadInput = 2;
+constexpr char kProgram[] = "cortiq-opt";
 constexpr llvm::StringLiteral kOverview(R"(Runs passes on the compiler's IR: mlir-opt for the dialects of cortiq.
 
   cortiq-compile --emit=cmf model.gguf | cortiq-opt --cmf-to-kernel      passes by name, in the order given
@@ -32,23 +34,24 @@ Exit status: 0 done, 2 something is wrong with the command or the IR.
 constexpr size_t kLooked = 4096; // bytes that tell text from other files
 constexpr llvm::StringLiteral kBytecodeMagic("ML\xefR");
 
-/// Why `file` cannot be IR at all, in one sentence; empty when it may be. The parser reports what is wrong with a text.
-std::string foreign(const std::string& file) {
+/// Refuses what cannot be IR at all. The parser reports what is wrong with a text.
+cortiq::Status check_input(const std::string& file) {
   if (file == "-")
     return {};
   const auto buffer = llvm::MemoryBuffer::getFile(file, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
-    return "cannot read " + cortiq::formats::quote(file) + ": " + buffer.getError().message();
+    return cortiq::io_error("cannot read " + cortiq::formats::quote(file) + ": " + buffer.getError().message());
   const llvm::StringRef content = (*buffer)->getBuffer();
   if (content.empty())
-    return cortiq::formats::quote(file) + " is empty";
+    return cortiq::invalid(cortiq::formats::quote(file) + " is empty");
   if (!content.starts_with(kBytecodeMagic) && content.take_front(kLooked).contains('\0'))
-    return cortiq::formats::quote(file) + " is neither MLIR text nor MLIR bytecode; cortiq-inspect tells what it is";
+    return cortiq::invalid(cortiq::formats::quote(file) +
+                           " is neither MLIR text nor MLIR bytecode; cortiq-inspect tells what it is");
   return {};
 }
 
 /// What MLIR registers before it parses, without the parsing.
-int describe(mlir::DialectRegistry& registry) {
+void describe(mlir::DialectRegistry& registry) {
   const llvm::cl::opt<std::string> input(llvm::cl::Positional, llvm::cl::desc("IR to read; - is standard input"),
                                          llvm::cl::value_desc("FILE"));
   const llvm::cl::opt<std::string> output("o", llvm::cl::desc("File to write"), llvm::cl::value_desc("FILE"));
@@ -57,15 +60,10 @@ int describe(mlir::DialectRegistry& registry) {
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
-  cortiq::tools::describe_llvm_options("cortiq-opt", kOverview);
-  return cortiq::formats::exit_code_after_output("cortiq-opt", 0);
+  cortiq::tools::describe_llvm_options(kProgram, kOverview);
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
-  cortiq::formats::prepare_to_write();
-  cortiq::tools::guard_llvm_output("cortiq-opt");
+cortiq::StatusOr<int> run(int argc, char** argv) {
   // LLVM's code generators register hundreds of options that nothing here reads.
   llvm::cl::ResetCommandLineParser();
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream& out) {
@@ -76,13 +74,22 @@ int main(int argc, char** argv) {
                   cortiq::vec::VecDialect>();
   cortiq::compiler::registerCortiqPasses();
   mlir::registerTransformsPasses();
-  if (cortiq::tools::asks_for_description(argc, argv))
-    return describe(registry);
-  const auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, kOverview, registry);
-  if (const std::string why = foreign(input); !why.empty()) {
-    llvm::errs() << "cortiq-opt: " << why << "\n";
-    return kBadInput;
+  if (cortiq::tools::asks_for_description(argc, argv)) {
+    describe(registry);
+    return 0;
   }
-  const int code = mlir::succeeded(mlir::MlirOptMain(argc, argv, input, output, registry)) ? 0 : kBadInput;
-  return cortiq::formats::exit_code_after_output("cortiq-opt", code);
+  const auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, kOverview, registry);
+  CORTIQ_RETURN_IF_ERROR(check_input(input));
+  if (mlir::failed(mlir::MlirOptMain(argc, argv, input, output, registry)))
+    return cortiq::runtime::cli::kBadInput; // MLIR has said why
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  cortiq::formats::prepare_to_write();
+  cortiq::tools::guard_llvm_output(kProgram);
+  return cortiq::runtime::cli::run_tool(kProgram, "this IR; a machine with more can read it",
+                                        [&] { return run(argc, argv); });
 }
