@@ -121,8 +121,6 @@ public:
   Status describeDecoder(const DecoderTraits& traits);
 
   ModelDescription& model() { return model_; }
-  /// Sizes that an architecture's own rules speak of.
-  int64_t keyLength() const { return keyLength_; }
   /// A number of the file, `otherwise` when it has none.
   StatusOr<double> number(std::string_view suffix, double otherwise) const;
   const formats::GgufFile& file() const { return file_; }

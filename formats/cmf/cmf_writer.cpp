@@ -98,7 +98,6 @@ std::string CmfWriter::header_text() const {
   };
   add("masks", masks_);
   add("vocab", vocab_);
-  add("index", index_);
   if (hashes.empty())
     header.erase("section_hashes");
   else
@@ -122,8 +121,6 @@ Status CmfWriter::write(const std::string& path) const {
   if (!masks_.empty()) {
     CORTIQ_ASSIGN_OR_RETURN([[maybe_unused]] const CmfMasks checked, parse_cmf_masks(masks_, parsed.arch));
   }
-  if (!index_.empty())
-    CORTIQ_RETURN_IF_ERROR(parse_cmf_index(index_).status());
   const std::vector<uint8_t> records = directory(offsets);
 
   CmfEnvelope envelope;
@@ -140,7 +137,6 @@ Status CmfWriter::write(const std::string& path) const {
   append(envelope.data, data_size);
   append(envelope.masks, masks_.size());
   append(envelope.vocab, vocab_.size());
-  append(envelope.index, index_.size());
   envelope.header_hash = hash64(bytes_of(header));
   envelope.directory_hash = hash64(records);
   return write_sections(path, envelope, header, records, offsets);
@@ -176,7 +172,6 @@ Status CmfWriter::write_sections(const std::string& path, const CmfEnvelope& env
   }
   CORTIQ_RETURN_IF_ERROR(file.write(masks_));
   CORTIQ_RETURN_IF_ERROR(file.write(vocab_));
-  CORTIQ_RETURN_IF_ERROR(file.write(index_));
   return file.commit();
 }
 

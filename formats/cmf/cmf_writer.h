@@ -28,7 +28,6 @@ public:
   /// Sections behind the data; each must stay valid until write() returns, empty = absent.
   void set_masks(std::span<const uint8_t> section) { masks_ = section; }
   void set_vocab(std::span<const uint8_t> section) { vocab_ = section; }
-  void set_index(std::span<const uint8_t> section) { index_ = section; }
 
   /// Refuses what the reader would refuse, then writes to a temporary name and renames it to `path`.
   Status write(const std::string& path) const;
@@ -50,7 +49,7 @@ private:
 
   std::unique_ptr<Json> header_;
   std::vector<Entry> entries_;
-  std::span<const uint8_t> masks_, vocab_, index_;
+  std::span<const uint8_t> masks_, vocab_;
 };
 
 } // namespace cortiq::formats

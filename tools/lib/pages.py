@@ -18,10 +18,6 @@ def is_file(option):
     return bool(FILES.fullmatch(option["value"]))
 
 
-def name_of(option):
-    return option["names"][-1]
-
-
 # ---- manual pages, in the macros of man(7) ----
 
 def roff(text):
