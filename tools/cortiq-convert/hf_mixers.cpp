@@ -64,9 +64,7 @@ private:
     if (type_.window == HfWindow::kAlternate) {
       CORTIQ_ASSIGN_OR_RETURN(const uint64_t older, fields_.size("_sliding_window_pattern", type_.window_pattern));
       CORTIQ_ASSIGN_OR_RETURN(const uint64_t period, fields_.size("sliding_window_pattern", older));
-      for (size_t i = 0; i < s_.layers; ++i)
-        if ((i + 1) % period != 0)
-          s_.kinds[i] = LayerKind::kWindow;
+      all_but_every(period, LayerKind::kWindow);
       return {};
     }
     uint64_t first = 0;
@@ -76,6 +74,12 @@ private:
     for (size_t i = first; i < s_.layers; ++i)
       s_.kinds[i] = LayerKind::kWindow;
     return {};
+  }
+
+  void all_but_every(uint64_t period, LayerKind kind) {
+    for (size_t i = 0; i < s_.layers; ++i)
+      if ((i + 1) % period != 0)
+        s_.kinds[i] = kind;
   }
 
   Status read_latent() {
@@ -128,9 +132,7 @@ private:
     if (listed)
       return {};
     CORTIQ_ASSIGN_OR_RETURN(const uint64_t interval, fields_.size("full_attention_interval", 4));
-    for (size_t i = 0; i < s_.layers; ++i)
-      if ((i + 1) % interval != 0)
-        s_.kinds[i] = LayerKind::kGatedDelta;
+    all_but_every(interval, LayerKind::kGatedDelta);
     return {};
   }
 
