@@ -203,8 +203,8 @@ def check_cycles(tally, args, artifact, environment):
     peaks = []
     for cycles in (10, 100):
         result = harness.run([os.path.join(args.bin, "cortiq-bench"), *[artifact] * cycles, "--device", "0", "--prefill", "3", "--decode", "1",
-                              "--repeat", "1", "--no-machine", "--json"], env={**os.environ, **environment})
-        if result.returncode:
+                              "--repeat", "1", "--no-machine", "--json"], timeout=600, env={**os.environ, **environment})
+        if result.returncode != 0:  # None: out of time, which only a machine with other work takes
             tally.check(f"{cycles} loads", harness.first_line(result))
             return
         models = json.loads(result.stdout)["models"]
