@@ -15,7 +15,8 @@ namespace cortiq::formats {
 
 inline constexpr uint64_t kArtifactPage = 4096;
 inline constexpr uint64_t kHeaderOffset = 1024;
-inline constexpr uint32_t kArtifactSchemaVersion = 1;
+/// Goes up whenever an artifact of before would be read differently: its tables, its rows, or how layouts order bytes.
+inline constexpr uint32_t kArtifactSchemaVersion = 2;
 inline constexpr char kArtifactMagic[8] = {'C', 'O', 'R', 'T', 'I', 'Q', 'A', '\x01'};
 inline constexpr uint64_t kProgramAlignment = 64; ///< of each program in its section
 inline constexpr uint64_t kWeightLeafBytes = 4u << 20;
