@@ -29,6 +29,12 @@ llvm::SmallVector<LiveBuffer> liveBuffers(kernel::ProgramOp program) {
       continue;
     }
     StageEffects effects = StageEffects::of(&op);
+    // A runtime may make gates beside the products that they are made of: their buffers keep clear of what those read.
+    op.walk([&](kernel::GluOp glu) {
+      for (Value v : {glu.getOut(), glu.getAct()})
+        if (v && glu.getUp() && index > 0)
+          touch(v, index - 1);
+    });
     for (Value v : effects.reads)
       touch(v, index);
     for (Value v : effects.writes)

@@ -21,10 +21,16 @@ constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
 // Between steps it covers the sampling of a token.
 constexpr uint64_t kSpinNanoseconds = 50'000;
 constexpr uint64_t kIdleFactor = 4;
+// With many tokens items are that much longer, and so are waits for the last of them: waking who parked at each stage
+// would cost more than it spares.
+constexpr uint64_t kManyTokens = 64, kManyTokensFactor = 8;
 // More workers than CPUs: the others need the core.
 constexpr uint64_t kSpinsOversubscribed = 16;
-// Of a stage's number of items: they are begun in their order.
+// What workers know of a stage: its number of items, how many of them share what they read, and whether they are begun
+// in their order.
 constexpr uint64_t kInOrder = uint64_t{1} << 63;
+constexpr uint64_t kTogetherShift = 40, kMostTogether = 1024;
+constexpr uint64_t kItemsMask = (uint64_t{1} << kTogetherShift) - 1;
 // A block is at most this part of a worker's share, so that a late or slow worker leaves most of it to the others, and
 // at most half of what is left, so that the last ones are short. All wait for one whose core is slow or taken away for
 // a block: a 48th of a large matrix is some microseconds. Where items are one share in order, its cursor is
@@ -181,7 +187,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
     const bool head = stage.head && !(stage.stream && context.stream);
     const StepShape shape =
         head ? StepShape{head_first, head_count, threads()} : StepShape{context.first, count, threads()};
-    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, false, true, false};
+    StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, 1, false, true, false};
     if (stage.draft != context.draft || stages_.size() < context.first_stage || stages_.size() >= context.end_stage) {
       stages_.push_back(plan);
       continue;
@@ -224,17 +230,25 @@ void Executor::add_call(const Call& call, const StepShape& shape, SharedNeeds& g
 void Executor::count_items(StagePlan& stage) {
   stage.items = 0;
   bool brief = stage.calls <= kMostBrief;
+  std::optional<uint64_t> together; // what all calls say; 1 where they differ
   for (uint32_t i = stage.first_call; i < stage.first_call + stage.calls; ++i) {
     const uint32_t segment = calls_[i].segment;
-    calls_[i].shape.position = segment == kWhole ? context_->position : segments_[segment].context.position;
+    StepShape& shape = calls_[i].shape;
+    shape.position = segment == kWhole ? context_->position : segments_[segment].context.position;
     calls_[i].first_item = stage.items;
-    brief = brief && calls_[i].call->brief(calls_[i].shape);
-    stage.items += calls_[i].shape.count == 0 ? 0 : calls_[i].call->items(calls_[i].shape);
+    brief = brief && calls_[i].call->brief(shape);
+    const uint64_t items = shape.count == 0 ? 0 : calls_[i].call->items(shape);
+    stage.items += items;
+    if (items == 0)
+      continue;
+    const uint64_t own = calls_[i].call->together(shape);
+    together = together.value_or(own) == own && items % own == 0 && own <= kMostTogether ? own : 1;
   }
   stage.alone = stage.items <= 1 || brief;
+  stage.together = stage.in_order ? 1 : together.value_or(1);
   // Whoever sees it also sees that the phases of the plan before are over.
-  items_[static_cast<size_t>(&stage - stages_.data())].store(stage.items | (stage.in_order ? kInOrder : 0),
-                                                             std::memory_order_release);
+  items_[static_cast<size_t>(&stage - stages_.data())].store(
+      stage.items | stage.together << kTogetherShift | (stage.in_order ? kInOrder : 0), std::memory_order_release);
 }
 
 void Executor::step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
@@ -242,6 +256,8 @@ void Executor::step(const StepContext& context, uint64_t count, uint64_t head_fi
   context_ = &context;
   segments_ = segments;
   plan(context, count, head_first, head_count);
+  const bool patient = count >= kManyTokens && spins_ > kSpinsOversubscribed;
+  stage_spins_.store(patient ? spins_ * kManyTokensFactor : spins_, std::memory_order_relaxed);
   if (profiler_) {
     for (const CallPlan& call : calls_)
       profiler_->add_call(*call.call, call.segment == kWhole ? context : segments[call.segment].context, call.shape);
@@ -297,7 +313,7 @@ void Executor::run_stages(uint64_t phase, unsigned worker) {
       phase = make_phase(step, run_serial_stages(stage_of(phase) + 1, worker));
       publish(phase);
     } else {
-      phase = wait_for_change(phase, spins_, ahead_.of(stage_of(phase), worker));
+      phase = wait_for_change(phase, stage_spins_.load(std::memory_order_relaxed), ahead_.of(stage_of(phase), worker));
     }
   }
 }
@@ -325,19 +341,28 @@ std::optional<Executor::Block> Executor::take_block(uint64_t phase, unsigned own
   std::atomic<uint64_t>& cursor = cursors_[owner].taken;
   uint64_t seen = cursor.load(std::memory_order_acquire);
   while (true) {
-    const uint64_t known = items_[stage_of(phase)].load(std::memory_order_acquire), items = known & ~kInOrder;
+    const uint64_t known = items_[stage_of(phase)].load(std::memory_order_acquire), items = known & kItemsMask;
+    const uint64_t together = (known & ~kInOrder) >> kTogetherShift;
     const bool in_order = (known & kInOrder) != 0;
     // While the phase lasts, the items are its own, and a cursor under another tag is of a stage before it: a phase
     // ends only after every share was taken under its tag, and the exchange below fails then.
     if (phase_.load(std::memory_order_acquire) != phase)
       return std::nullopt;
-    const uint64_t first = in_order ? 0 : items * owner / threads();
-    const uint64_t last = !in_order ? items * (owner + 1) / threads() : owner == 0 ? items : 0;
+    if (items == 0)
+      return std::nullopt;
+    const uint64_t first = in_order ? 0 : items / together * owner / threads() * together;
+    const uint64_t last = !in_order ? items / together * (owner + 1) / threads() * together : owner == 0 ? items : 0;
     const uint64_t taken = seen >> kTagBits == tag ? seen & kTagMask : 0;
     if (first + taken >= last)
       return std::nullopt;
-    const uint64_t share = last - first, blocks = in_order ? kBlocksPerWorkerInOrder * threads() : kBlocksPerWorker;
-    const uint64_t count = std::max<uint64_t>(1, std::min(share / blocks, (share - taken) / 2));
+    const uint64_t share = last - first, left = share - taken;
+    const uint64_t blocks = in_order ? kBlocksPerWorkerInOrder * threads() : kBlocksPerWorker;
+    uint64_t count = std::max<uint64_t>(1, std::min(share / blocks, left / 2));
+    // What belongs together is taken apart only at the end.
+    if (count >= together)
+      count -= count % together;
+    else
+      count = left >= 2 * together ? together : std::max<uint64_t>(1, left / 2);
     if (cursor.compare_exchange_weak(seen, tag << kTagBits | (taken + count), std::memory_order_acq_rel,
                                      std::memory_order_acquire))
       return Block{first + taken, first + taken + count};

@@ -64,9 +64,10 @@ private:
   struct StagePlan {
     uint32_t first_call, calls;
     uint64_t items;
-    bool by_position; ///< a call's number of items changes with the position
-    bool alone;       ///< one worker runs all of it
-    bool in_order;    ///< some call's items have to be begun in their order: they are one share
+    uint64_t together; ///< items that share what they read, if all calls say the same
+    bool by_position;  ///< a call's number of items changes with the position
+    bool alone;        ///< one worker runs all of it
+    bool in_order;     ///< some call's items have to be begun in their order: they are one share
   };
   /// Where a worker's share of the stage stands: the stage's tag in the upper half, items taken in the lower. Nobody
   /// resets it: under another tag the share is whole.
@@ -95,7 +96,8 @@ private:
   void run_items(const StagePlan& stage, uint64_t begin, uint64_t end, unsigned worker);
 
   const ResolvedProgram& program_;
-  uint64_t spins_; ///< pauses before a worker parks
+  uint64_t spins_;                       ///< pauses before a worker parks
+  std::atomic<uint64_t> stage_spins_{0}; ///< the same between stages of the step
   uint64_t scratch_each_ = 0;
   ReservedMemory scratch_;
   const Placement placement_;
@@ -114,8 +116,9 @@ private:
   bool planned_draft_ = false, planned_stream_ = false, planned_missing_ = false;
   std::pair<uint32_t, uint32_t> planned_stages_;
   std::vector<SegmentPlan> planned_segments_;
-  std::unique_ptr<Cursor[]> cursors_;              ///< by worker
-  std::unique_ptr<std::atomic<uint64_t>[]> items_; ///< of each stage, for workers that may be late; with kInOrder
+  std::unique_ptr<Cursor[]> cursors_; ///< by worker
+  /// Of each stage, for workers that may be late; with what else they ask.
+  std::unique_ptr<std::atomic<uint64_t>[]> items_;
   const StepContext* context_ = nullptr;
   std::span<const StepSegment> segments_; ///< the step's
 

@@ -172,6 +172,9 @@ public:
   virtual CallWork work(const StepContext&, const StepShape&) const { return {info().weight_bytes, 0}; }
   /// Work items for this shape; at least 1 when count is not 0.
   virtual uint64_t items(const StepShape& shape) const = 0;
+  /// Neighbouring items, from a multiple of this number on, that share what they read or prepare: a worker that runs
+  /// them in one go does less. They are handed out together while there is enough for everybody.
+  virtual uint64_t together(const StepShape&) const { return 1; }
   /// Runs items [begin, end). `scratch` is the worker's own and has scratch_bytes(), aligned to 64.
   virtual void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
                    uint8_t* scratch) const = 0;

@@ -18,6 +18,7 @@
 #include "runtime/loader/signature.h"
 #include "runtime/loader/symbols.h"
 #include "runtime/loader/verified_root.h"
+#include "runtime/ops/gate_stages.h"
 #include "runtime/ops/moe_stages.h"
 #include "runtime/ops/op.h"
 #include "runtime/overlay/overlay.h"
@@ -467,8 +468,13 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   CORTIQ_RETURN_IF_ERROR(check_buffers(program, resolver.max_batch, resolver.slots));
   CORTIQ_RETURN_IF_ERROR(check_tables(program, resolver.max_batch, facts));
   ResolvedProgram& out = artifact.program;
-  CORTIQ_RETURN_IF_ERROR(resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out));
+  std::vector<uint32_t> uses(resolver.slots.size());
+  resolver.uses = &uses;
+  const Status resolved = resolve_stages(program, resolver, facts, artifact.overlay.skills.size(), out);
+  resolver.uses = nullptr;
+  CORTIQ_RETURN_IF_ERROR(resolved);
   join_expert_stages(out.stages, resolver.max_batch);
+  join_gate_stages(out.stages, resolver.max_batch, uses);
   CORTIQ_ASSIGN_OR_RETURN(out.logits, resolver.f32_slot(program.logits(), manifest.vocab(), "logits"));
   if (program.draft_logits() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(out.draft_logits,

@@ -42,6 +42,8 @@ StatusOr<SlotRef> Resolver::f32_columns(uint32_t index, uint64_t column, uint64_
     return bad(what, std::to_string(elements) + " columns from " + std::to_string(column) + " do not fit slot " +
                          std::to_string(index) + " of " + std::to_string(slot.elements));
   slot.offset += column * sizeof(float);
+  if (uses)
+    ++(*uses)[index];
   return slot;
 }
 

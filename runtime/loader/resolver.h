@@ -44,6 +44,8 @@ public:
   std::vector<WeightRef> weights;
   std::vector<KernelRef> kernels;
   std::vector<SlotRef> slots;
+  /// How often each slot of f32 values was asked for, if anybody wants to know.
+  std::vector<uint32_t>* uses = nullptr;
   /// Gives the bytes of a weight that is mixed at run time. Without it such weights are refused: only what runs under a
   /// blend may name them.
   std::function<StatusOr<std::span<const uint8_t>>(uint32_t index)> mix;

@@ -62,14 +62,15 @@ uint64_t align64(uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// How a step's work is cut. Items: [unit of heads][query block], or [unit of heads][chunk].
+/// How a step's work is cut. Items: [unit of heads][query block][head of the unit], or [unit of heads][chunk].
 struct Cut {
   uint64_t heads = 1;        ///< query heads of a unit
   uint64_t units = 1;        ///< of all heads
   uint64_t query_blocks = 1; ///< of kQueries tokens
+  uint64_t parts = 1;        ///< of a unit: its heads, where they are items, or one
   uint64_t first_chunk = 0;
   uint64_t chunks = 0; ///< 0: an item goes through all positions of its tokens
-  uint64_t items() const { return units * (chunks != 0 ? chunks : query_blocks); }
+  uint64_t items() const { return units * (chunks != 0 ? chunks : query_blocks * parts); }
 };
 
 /// Query heads of one KV head and tokens of the batch.
@@ -94,6 +95,7 @@ public:
             2 * pairs * heads * (kv.k_dim + kv.v_dim)};
   }
   uint64_t items(const StepShape& shape) const override { return cut(shape).items(); }
+  uint64_t together(const StepShape& shape) const override { return cut(shape).parts; }
   bool by_position() const override { return true; }
   bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override {
@@ -110,15 +112,21 @@ public:
            uint8_t* scratch) const override {
     const Cut how = cut(shape);
     const Room room = lay_out(scratch);
-    for (uint64_t item = begin; item < end; ++item) {
+    for (uint64_t item = begin, next; item < end; item = next) {
+      next = item + 1;
       if (how.chunks != 0) {
         run_chunk(step, shape, how, item / how.chunks, item % how.chunks, room);
         continue;
       }
-      const auto [unit, block] = place(how, shape.threads, item);
+      const uint64_t part = item % how.parts;
+      next = std::min(end, item - part + how.parts);
+      const auto [unit, block] = place(how, shape.threads, item / how.parts);
       const uint64_t first = shape.first + block * kQueries;
       const uint64_t last = std::min(first + kQueries, shape.first + shape.count);
-      run_queries(step, how, unit, first, last, room);
+      Heads mine = heads_of(how, unit);
+      if (how.parts > 1)
+        mine = {mine.first + part, next - item};
+      run_queries(step, mine, first, last, room);
     }
   }
 
@@ -177,6 +185,10 @@ private:
     // Rows of one KV head share what they read, so heads are the last thing that is cut.
     how.heads = group();
     how.units = kv.kv_heads;
+    if (shape.threads > 1 && how.query_blocks > 1) {
+      how.parts = how.heads;
+      return how;
+    }
     while (shape.threads > 1 && how.heads > 1 && how.items() < kItemsPerWorker * shape.threads) {
       how.heads = (how.heads + 1) / 2;
       how.units = kv.kv_heads * formats::ceil_div(group(), how.heads);
@@ -215,9 +227,7 @@ private:
       use(Piece{unit.first + done, std::min(unit.count, group()), first, last});
   }
 
-  void run_queries(const StepContext& step, const Cut& how, uint64_t unit, uint64_t first, uint64_t last,
-                   const Room& room) const {
-    const Heads mine = heads_of(how, unit);
+  void run_queries(const StepContext& step, const Heads& mine, uint64_t first, uint64_t last, const Room& room) const {
     for_each_piece(mine, first, last, [&](const Piece& piece) {
       begin_totals(step, piece, room);
       const uint64_t chunks = formats::ceil_div(step.position + last, kChunk);

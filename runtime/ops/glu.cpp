@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "formats/checked_math.h"
+#include "runtime/ops/gate_stages.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/result_slots.h"
 #include "runtime/overlay/overlay.h"
@@ -26,6 +27,20 @@ void QuantizeGlu(const float* x, uint64_t begin, uint64_t end, uint64_t k, uint8
   quantize_range(x, begin, end, k, record, bf16);
 }
 
+/// Columns [begin, begin + count), at most kGateRows, of `tokens` rows; where `out` or `record` is null, nobody wants
+/// it.
+void GluBlock(const float* gate, const float* up, uint64_t tokens, uint64_t begin, uint64_t count, uint64_t k,
+              artifact::Activation activation, float alpha, float limit, uint8_t* out, uint64_t out_stride,
+              uint8_t* record, uint64_t record_stride, bool bf16) {
+  HWY_ALIGN float here[kGateRows];
+  for (uint64_t t = 0; t < tokens; ++t, gate += kGateRows, up += kGateRows) {
+    float* result = out ? reinterpret_cast<float*>(out + t * out_stride) + begin : here;
+    glu_range(gate, up, count, activation, alpha, limit, result);
+    if (record)
+      quantize_range(result, begin, begin + count, k, record + t * record_stride, bf16);
+  }
+}
+
 } // namespace HWY_NAMESPACE
 } // namespace cortiq::runtime
 HWY_AFTER_NAMESPACE();
@@ -34,15 +49,18 @@ HWY_AFTER_NAMESPACE();
 namespace cortiq::runtime {
 namespace {
 
+HWY_EXPORT(GluBlock);
 HWY_EXPORT(GluRange);
 HWY_EXPORT(QuantizeGlu);
 
 constexpr uint64_t kColumns = 512; // an item's; a multiple of 32
 
-class GluCall final : public Call {
+class GluCall final : public Call, public BlockGates {
 public:
   CallInfo info() const override { return {"glu", 1, gate.elements, 0}; }
-  uint64_t items(const StepShape& shape) const override { return shape.count * blocks(); }
+  uint64_t items(const StepShape& shape) const override {
+    return made_by && made_by->makes_gates(shape) ? 0 : shape.count * blocks();
+  }
   uint64_t scratch_bytes() const override { return kColumns * sizeof(float); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
@@ -62,7 +80,28 @@ public:
     }
   }
 
+  uint32_t gate_slot() const override { return gate_index; }
+  uint32_t up_slot() const override { return up_index; }
+  uint64_t width() const override { return gate.elements; }
+  std::vector<SlotRef> written() const override {
+    std::vector<SlotRef> slots;
+    for (const SlotRef& slot : {out, act_out})
+      if (slot.present)
+        slots.push_back(slot);
+    return slots;
+  }
+  void run_rows(const StepContext& step, uint64_t first, uint64_t tokens, uint64_t begin, uint64_t count,
+                const float* gates, const float* ups) const override {
+    HWY_DYNAMIC_DISPATCH(GluBlock)
+    (gates, ups, tokens, begin, count, gate.elements, activation, alpha, limit,
+     out.present ? out.bytes(step.arena, first) : nullptr, out.stride,
+     act_out.present ? act_out.bytes(step.arena, first) : nullptr, act_out.stride, act_out.bf16);
+  }
+  void leave_to(const GatedProduct& product) override { made_by = &product; }
+
   SlotRef gate, up, out, act_out;
+  uint32_t gate_index = kNoIndex, up_index = kNoIndex;
+  const GatedProduct* made_by = nullptr;
   artifact::Activation activation{};
   float alpha = 0, limit = 0;
 
@@ -77,6 +116,8 @@ Status resolve_glu(const artifact::Call& op, const Resolver& resolver, ProgramFa
   auto call = std::make_unique<GluCall>();
   CORTIQ_ASSIGN_OR_RETURN(const uint64_t n, resolver.slot_elements(glu.gate(), "glu"));
   CORTIQ_ASSIGN_OR_RETURN(call->gate, resolver.f32_slot(glu.gate(), n, "glu"));
+  call->gate_index = glu.gate();
+  call->up_index = glu.up();
   if (glu.up() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(call->up, resolver.f32_slot(glu.up(), n, "glu"));
   }

@@ -112,10 +112,11 @@ CORTIQ_NO_FUNCTION_SANITIZER void run_tile(const Tile& tile, const formats::Kern
 
 } // namespace
 
-void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens) {
+void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens, uint64_t batch) {
+  const bool many = on_tile_registers(tiles, batch);
   size_t tile = tiles.size() - 1;
   while (tokens > 0) {
-    tile = largest_tile(tiles, tokens, tile);
+    tile = many ? tile : largest_tile(tiles, tokens, tile);
     const uint64_t done = std::min<uint64_t>(tiles[tile].tokens, tokens);
     args.tokens = done;
     run_tile(tiles[tile], args);

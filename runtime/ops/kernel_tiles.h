@@ -43,7 +43,8 @@ bool on_tile_registers(const std::vector<Tile>& tiles, uint64_t tokens);
 /// Of `tokens` tokens those that the first pass of the kernels over the weights serves.
 uint64_t tokens_a_pass(const std::vector<Tile>& tiles, uint64_t tokens);
 
-/// Calls the largest tiles that fit for `tokens` tokens. `args` describes the first token and is moved along.
-void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens);
+/// Calls the largest tiles that fit for `tokens` tokens. `args` describes the first token and is moved along. Tokens
+/// that are a part of `batch` use the kernel for a varying number of tokens where the batch does.
+void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens, uint64_t batch = 0);
 
 } // namespace cortiq::runtime

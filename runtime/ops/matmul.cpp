@@ -1,4 +1,5 @@
-// Matrix work: hands row groups and token tiles to the generated kernels.
+// Matrix work: hands row groups and token tiles to the generated kernels. The product of a gate matrix may take in that
+// of up and make the gates of each block (gate_stages.h).
 
 #include <algorithm>
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include "formats/artifact/kernel_abi.h"
 #include "formats/checked_math.h"
 #include "formats/quote.h"
+#include "runtime/ops/gate_stages.h"
 #include "runtime/ops/kernel_tiles.h"
 #include "runtime/ops/op.h"
 
@@ -23,41 +25,71 @@ constexpr uint64_t kItemsPerWorker = 4;
 // Of a few tokens, whose weights pass once: as little as the wait for the last item may cost, three microseconds of a
 // core's share of memory.
 constexpr uint64_t kSinglePassItemBytes = 24 * 1024;
+// Of many tokens an item has about so many: what waits for the last item is short then. A worker that takes all tokens
+// of some rows, as it does up to its last rows, decodes them once.
+constexpr uint64_t kItemTokens = 64;
+// Tokens whose products an item keeps until it has made their gates: what both matrices give for them is 64 KiB.
+constexpr uint64_t kGateTokens = 256;
 
 /// One part of a MatmulOp: a weight with the kernels for its full groups and for its short last one.
-class MatmulCall final : public Call, public TokenProduct {
+class MatmulCall final : public Call, public GatedProduct, public TokenProduct {
 public:
   CallInfo info() const override { return {name, weight.rows, weight.cols, weight.bytes.size()}; }
   CallWork work(const StepContext&, const StepShape& shape) const override {
     return {weight.bytes.size(), 2 * weight.rows * weight.cols * shape.count};
   }
 
-  uint64_t items(const StepShape& shape) const override { return formats::ceil_div(groups(), groups_an_item(shape)); }
+  /// [blocks of row groups][blocks of tokens]
+  uint64_t items(const StepShape& shape) const override {
+    if (done_by && done_by->makes_gates(shape))
+      return 0;
+    return formats::ceil_div(groups(), groups_an_item(shape)) * token_blocks(shape);
+  }
+  uint64_t together(const StepShape& shape) const override { return token_blocks(shape); }
 
   void run(const StepContext& step, const StepShape& shape, uint64_t begin, uint64_t end,
            uint8_t* scratch) const override {
-    const uint64_t each = groups_an_item(shape);
-    const uint64_t together = single_pass(shape) ? end - begin : 1; // weights that pass once pass in one go
-    for (uint64_t item = begin; item < end; item += together) {
-      const uint64_t first = item * each;
-      const uint64_t last = std::min(first + together * each, groups());
-      const uint64_t full_last = std::min(last, full_groups());
-      if (first < full_last)
-        run_rows(step, shape, full_tiles, first, full_last - first, scratch);
-      if (last > full_groups())
-        run_rows(step, shape, tail_tiles, full_groups(), 1, scratch);
+    const uint64_t each = groups_an_item(shape), blocks = token_blocks(shape), tokens = tokens_an_item(shape);
+    for (uint64_t item = begin, next; item < end; item = next) {
+      const uint64_t first = item / blocks * each, token = item % blocks * tokens;
+      // Weights that pass once pass in one go, others meet all their tokens.
+      next = single_pass(shape) ? end : std::min(end, item - item % blocks + blocks);
+      const uint64_t last = std::min(formats::ceil_div(next, blocks) * each, groups());
+      const Tokens some{shape.first + token, std::min(shape.count - token, (next - item) * tokens)};
+      if (makes_gates(shape))
+        run_gates(step, shape, some, first, last, scratch);
+      else
+        run_rows(step, shape, some, first, last, scratch, in_arena(step, some));
     }
   }
 
   std::span<const uint8_t> weights_of(const StepShape& shape, uint64_t begin, uint64_t end) const override {
-    const uint64_t item_bytes = groups_an_item(shape) * kRowGroup * weight.row_bytes;
+    const uint64_t block_bytes = groups_an_item(shape) * kRowGroup * weight.row_bytes, blocks = token_blocks(shape);
     const std::span<const uint8_t> rows = weight.bytes.subspan(std::min(weight.tensor_bytes, weight.bytes.size()));
-    const uint64_t first = std::min<uint64_t>(begin * item_bytes, rows.size());
-    return rows.subspan(first, std::min<uint64_t>(end * item_bytes, rows.size()) - first);
+    const uint64_t first = std::min<uint64_t>(begin / blocks * block_bytes, rows.size());
+    return rows.subspan(first, std::min<uint64_t>(formats::ceil_div(end, blocks) * block_bytes, rows.size()) - first);
+  }
+
+  uint32_t result_slot() const override { return residual.present ? kNoIndex : out_index; }
+  std::vector<SlotRef> read() const override {
+    return residual.present ? std::vector<SlotRef>{input, residual} : std::vector<SlotRef>{input};
+  }
+  bool make_gates(GatedProduct& other, const BlockGates& made) override {
+    auto* up = dynamic_cast<MatmulCall*>(&other);
+    if (!up || weight.rows != made.width() || up->weight.rows != weight.rows || residual.present ||
+        up->residual.present)
+      return false;
+    up->done_by = this;
+    ups = up;
+    gates = &made;
+    return true;
+  }
+  bool makes_gates(const StepShape& shape) const override {
+    return gates && shape.count >= kItemTokens && !in_bf16(shape) && !ups->in_bf16(shape);
   }
 
   uint64_t scratch_bytes() const override {
-    return std::max(tiles_scratch_bytes(full_tiles, weight.cols), tiles_scratch_bytes(tail_tiles, weight.cols));
+    return ups ? product_bytes() + 2 * kGateTokens * kGateRows * sizeof(float) : kernel_bytes();
   }
 
   const SlotRef& token_input() const override { return input; }
@@ -82,7 +114,11 @@ public:
   std::vector<Tile> full_tiles, tail_tiles; // ascending, the first of one token
   SlotRef input, out, residual;
   const float* bias = nullptr;
+  uint32_t out_index = kNoIndex;
   std::string name;
+  const MatmulCall* ups = nullptr;     ///< whose work this one does when it makes the gates
+  const MatmulCall* done_by = nullptr; ///< who does this one's work when it makes the gates
+  const BlockGates* gates = nullptr;
 
 private:
   uint64_t full_groups() const { return weight.rows / kRowGroup; }
@@ -95,7 +131,9 @@ private:
   uint64_t groups_an_item(const StepShape& shape) const {
     if (shape.threads == 1 && shape.count <= 4)
       return groups(); // nobody to share with, and no tile passes twice
-    if (!full_tiles.empty() && full_tiles.back().bf16 && on_tile_registers(full_tiles, shape.count))
+    if (makes_gates(shape))
+      return kGateRows / kRowGroup;
+    if (in_bf16(shape))
       return even_share(shape.threads, full_tiles.back().most_groups);
     if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count))
       return 2; // a whole block: its weights are decoded once for all tokens, and what waits for the last item is short
@@ -106,21 +144,77 @@ private:
     return std::min(by_cache, by_workers);
   }
 
+  /// Kernels on tiles of bf16 take all tokens of many row groups at once, and even shares of them.
+  bool in_bf16(const StepShape& shape) const {
+    return !full_tiles.empty() && full_tiles.back().bf16 && on_tile_registers(full_tiles, shape.count);
+  }
+
   /// Groups an item, up to `most` and whole blocks of two, so that workers get equally many items.
   uint64_t even_share(uint64_t threads, uint64_t most) const {
     const uint64_t rounds = formats::ceil_div(groups(), threads * most);
     return std::min(most, (formats::ceil_div(groups(), threads * rounds) + 1) / 2 * 2);
   }
 
-  void run_rows(const StepContext& step, const StepShape& shape, const std::vector<Tile>& tiles, uint64_t group,
-                uint64_t count, uint8_t* scratch) const {
-    const uint64_t row = group * kRowGroup;
-    KernelArgs args = arguments(group, count, scratch);
-    args.act = input.bytes(step.arena, shape.first);
-    args.out = out.f32(step.arena, shape.first) + row;
-    args.residual = residual.present ? residual.f32(step.arena, shape.first) + row : nullptr;
-    run_tiles(tiles, args, shape.count);
+  uint64_t tokens_an_item(const StepShape& shape) const {
+    const bool whole = shape.threads == 1 || in_bf16(shape);
+    const uint64_t blocks = whole ? 1 : std::max<uint64_t>(1, shape.count / kItemTokens);
+    return formats::tile_kernel_tokens(std::max<uint64_t>(1, formats::ceil_div(shape.count, blocks)));
   }
+  uint64_t token_blocks(const StepShape& shape) const {
+    return std::max<uint64_t>(1, formats::ceil_div(shape.count, tokens_an_item(shape)));
+  }
+
+  struct Tokens {
+    uint64_t first, count; ///< of the batch's
+  };
+  /// Where results go.
+  struct Results {
+    float* at;       ///< that of the first token and row `row`
+    uint64_t stride; ///< bytes from token to token
+    uint64_t row;
+  };
+  Results in_arena(const StepContext& step, const Tokens& tokens) const {
+    return {out.f32(step.arena, tokens.first), out.stride, 0};
+  }
+
+  /// Row groups [first, last).
+  void run_rows(const StepContext& step, const StepShape& shape, const Tokens& tokens, uint64_t first, uint64_t last,
+                uint8_t* scratch, const Results& results) const {
+    const auto run = [&](const std::vector<Tile>& tiles, uint64_t group, uint64_t count) {
+      const uint64_t row = group * kRowGroup;
+      KernelArgs args = arguments(group, count, scratch);
+      args.act = input.bytes(step.arena, tokens.first);
+      args.out = results.at + (row - results.row);
+      args.out_stride = results.stride;
+      args.residual = residual.present ? residual.f32(step.arena, tokens.first) + row : nullptr;
+      run_tiles(tiles, args, tokens.count, shape.count);
+    };
+    if (first < std::min(last, full_groups()))
+      run(full_tiles, first, std::min(last, full_groups()) - first);
+    if (last > full_groups())
+      run(tail_tiles, full_groups(), 1);
+  }
+
+  /// The same rows of both matrices, and their gates.
+  void run_gates(const StepContext& step, const StepShape& shape, const Tokens& tokens, uint64_t first, uint64_t last,
+                 uint8_t* scratch) const {
+    const uint64_t row = first * kRowGroup, stride = kGateRows * sizeof(float);
+    auto* gate_rows = reinterpret_cast<float*>(scratch + product_bytes());
+    float* up_rows = gate_rows + kGateTokens * kGateRows;
+    for (uint64_t done = 0; done < tokens.count; done += kGateTokens) {
+      const Tokens some{tokens.first + done, std::min(kGateTokens, tokens.count - done)};
+      run_rows(step, shape, some, first, last, scratch, {gate_rows, stride, row});
+      ups->run_rows(step, shape, some, first, last, scratch, {up_rows, stride, row});
+      gates->run_rows(step, some.first, some.count, row, std::min(last * kRowGroup, weight.rows) - row, gate_rows,
+                      up_rows);
+    }
+  }
+
+  uint64_t kernel_bytes() const {
+    return std::max(tiles_scratch_bytes(full_tiles, weight.cols), tiles_scratch_bytes(tail_tiles, weight.cols));
+  }
+  /// Of the kernels of both matrices.
+  uint64_t product_bytes() const { return std::max(kernel_bytes(), ups->kernel_bytes()); }
 
   KernelArgs arguments(uint64_t group, uint64_t count, uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
@@ -162,6 +256,7 @@ Status resolve_part(const artifact::MatmulPart& part, const Resolver& resolver, 
                               ? resolver.f32_slot(part.input(), weight.cols, "matmul input")
                               : resolver.f32_columns(part.input(), part.input_column(), weight.cols, "matmul input"));
   CORTIQ_ASSIGN_OR_RETURN(call->out, resolver.f32_columns(part.out(), part.out_column(), weight.rows, "matmul output"));
+  call->out_index = part.out();
   if (part.residual() != kNoIndex) {
     CORTIQ_ASSIGN_OR_RETURN(
         call->residual, resolver.f32_columns(part.residual(), part.residual_column(), weight.rows, "matmul residual"));

@@ -2,26 +2,10 @@
 
 #include "runtime/loader/resolver.h"
 #include "runtime/ops/router_lookahead.h"
+#include "runtime/ops/stage_calls.h"
 
 namespace cortiq::runtime {
 namespace {
-
-/// The calls of the stage that are a `Kind`; none where a skill chooses between calls, or a mask cuts them.
-template <class Kind>
-std::vector<Kind*> free_calls(const Stage& stage) {
-  std::vector<Kind*> found;
-  for (const auto& call : stage.calls)
-    if (auto* one = dynamic_cast<Kind*>(call.get())) {
-      if (!stage.points.empty() || call->mask.kind != MaskBits::Kind::kNone || call->gate)
-        return {};
-      found.push_back(one);
-    }
-  return found;
-}
-
-bool run_together(const Stage& a, const Stage& b) {
-  return a.head == b.head && a.stream == b.stream && a.draft == b.draft;
-}
 
 void read_in_place(const Stage& copying, const std::vector<ExpertProducts*>& products) {
   for (PairCopies* call : free_calls<PairCopies>(copying)) {
@@ -44,8 +28,7 @@ bool keeps_clear(const Stage& stage, const PairGates& gates, uint64_t max_batch)
     if (const auto* product = dynamic_cast<const ExpertProducts*>(call.get())) {
       reads = product->reads();
     } else if (const auto* plain = dynamic_cast<const TokenProduct*>(call.get())) {
-      const SlotRef& input = plain->token_input(); // the shared expert's has no residual
-      reads.push_back({input.offset, input.offset + input.stride * max_batch});
+      reads.push_back(arena_range(plain->token_input(), max_batch)); // the shared expert's has no residual
     } else {
       return false;
     }
@@ -60,8 +43,7 @@ bool keeps_clear(const Stage& stage, const PairGates& gates, uint64_t max_batch)
 } // namespace
 
 ArenaRange arena_range(const Resolver& resolver, uint32_t index) {
-  const SlotRef& slot = resolver.slots[index];
-  return {slot.offset, slot.offset + slot.stride * resolver.max_batch};
+  return arena_range(resolver.slots[index], resolver.max_batch);
 }
 
 void join_expert_stages(std::vector<Stage>& stages, uint64_t max_batch) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/executor/program.h"
+#include "runtime/ops/stage_calls.h"
 
 namespace cortiq::runtime {
 
@@ -20,13 +21,7 @@ class Resolver;
 /// distance, which is what kernels take, are nearly always the whole.
 inline constexpr uint64_t kTokensInPlace = 4;
 
-/// Bytes of the arena.
-struct ArenaRange {
-  uint64_t begin = 0, end = 0;
-  bool operator==(const ArenaRange&) const = default;
-  bool meets(const ArenaRange& other) const { return begin < other.end && other.begin < end; }
-};
-/// Those of slot `index`, for all tokens.
+/// The bytes of slot `index`, for all tokens.
 ArenaRange arena_range(const Resolver& resolver, uint32_t index);
 
 /// Copies of tokens in the order of the pairs.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <gtest/gtest.h>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <sched.h>
@@ -67,6 +68,25 @@ private:
   uint64_t items_, rounds_;
 };
 
+/// Notes every block that it is given; `together` items belong together.
+class TogetherCall final : public Call {
+public:
+  TogetherCall(uint64_t items, uint64_t together) : items_(items), together_(together) {}
+  CallInfo info() const override { return {"together", 0, 0, 0}; }
+  uint64_t items(const StepShape&) const override { return items_; }
+  uint64_t together(const StepShape&) const override { return together_; }
+  void run(const StepContext&, const StepShape&, uint64_t begin, uint64_t end, uint8_t*) const override {
+    const std::lock_guard lock(mutex_);
+    blocks.emplace_back(begin, end);
+  }
+
+  mutable std::vector<std::pair<uint64_t, uint64_t>> blocks;
+
+private:
+  uint64_t items_, together_;
+  mutable std::mutex mutex_;
+};
+
 void add_stage(ResolvedProgram& program, std::unique_ptr<Call> call) {
   call->number = program.call_count++;
   program.stages.emplace_back();
@@ -101,6 +121,35 @@ TEST_P(ExecutorThreads, RunEveryItemOnceAndStagesInOrder) {
     EXPECT_TRUE(call->ok);
     for (uint64_t i = 0; i < call->counts.size(); ++i)
       ASSERT_EQ(call->counts[i], i < call->active(1) ? kSteps : kSteps / 2) << "item " << i;
+  }
+}
+
+TEST_P(ExecutorThreads, TakeApartWhatBelongsTogetherOnlyAtTheEndOfAShare) {
+  constexpr uint64_t kTogether = 4;
+  for (const uint64_t items : {uint64_t{8}, uint64_t{96}, uint64_t{404}}) {
+    ResolvedProgram program;
+    auto made = std::make_unique<TogetherCall>(items, kTogether);
+    const TogetherCall& call = *made;
+    add_stage(program, std::move(made));
+    Executor executor(program, GetParam(), false);
+    for (int step = 0; step < 50; ++step) {
+      call.blocks.clear();
+      executor.step({}, 1, 0, 1);
+      std::vector<int> runs(items);
+      for (const auto& [begin, end] : call.blocks) {
+        for (uint64_t i = begin; i < end; ++i)
+          ++runs[i];
+        if (begin % kTogether == 0 && end % kTogether == 0)
+          continue;
+        // The last four of a worker's share.
+        const uint64_t group = begin / kTogether, groups = items / kTogether;
+        bool last = false;
+        for (uint64_t worker = 1; worker <= GetParam(); ++worker)
+          last = last || group + 1 == groups * worker / GetParam();
+        EXPECT_TRUE(last && end <= (group + 1) * kTogether) << begin << " to " << end;
+      }
+      EXPECT_EQ(runs, std::vector<int>(items, 1));
+    }
   }
 }
 

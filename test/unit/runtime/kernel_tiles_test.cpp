@@ -59,6 +59,19 @@ TEST(KernelTilesTest, AVaryingKernelTakesItsRowGroupsInParts) {
   EXPECT_EQ(computed, std::vector<int>(300 * 10, 1));
 }
 
+TEST(KernelTilesTest, FewTokensOfALargeBatchTakeTheVaryingKernel) {
+  formats::KernelArgs args{};
+  args.groups = 2;
+  seen().clear();
+  run_tiles(kTiles, args, 64, 256);
+  ASSERT_EQ(seen().size(), 1);
+  EXPECT_TRUE(seen()[0].varying);
+  EXPECT_EQ(seen()[0].args.tokens, 64);
+  seen().clear();
+  run_tiles(kTiles, args, 64, 64);
+  EXPECT_FALSE(seen()[0].varying);
+}
+
 TEST(KernelTilesTest, FewTokensLeaveTheVaryingKernelAlone) {
   EXPECT_FALSE(on_tile_registers(kTiles, 95));
   EXPECT_TRUE(on_tile_registers(kTiles, 96));
