@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -17,7 +18,8 @@ constexpr uint32_t kCapabilityKhr = 6022, kTypeKhr = 4456, kLoadKhr = 4457, kSto
                    kLengthKhr = 4460;
 constexpr std::string_view kNameNv = "SPV_NV_cooperative_matrix", kNameKhr = "SPV_KHR_cooperative_matrix";
 constexpr size_t kHeaderWords = 5, kBoundWord = 3;
-constexpr uint32_t kUses = 3; ///< first factor, second factor, sum
+constexpr uint32_t kUses = 3;       ///< first factor, second factor, sum
+constexpr uint32_t kAllSigned = 15; ///< operand of a product: the components of both factors, the sum and the result
 
 class Rewriter {
 public:
@@ -57,6 +59,8 @@ private:
       case kTypeInt:
         if (op[2] == 32 && int_type_ == 0)
           int_type_ = op[1];
+        if (op[3] != 0)
+          signed_.insert(op[1]);
         break;
       case kConstantTrue:
         columns_[op[2]] = true;
@@ -69,7 +73,7 @@ private:
         if (op.size() > 2 && types_.contains(op[1]))
           type_of[op[2]] = op[1];
         if ((op[0] & 0xffff) == kTypeNv)
-          types_[op[1]] = true;
+          types_[op[1]] = signed_.contains(op[2]);
         if ((op[0] & 0xffff) == kMulAddNv)
           for (uint32_t use = 0; use < kUses; ++use)
             if (const auto found = type_of.find(op[3 + use]); found != type_of.end())
@@ -113,8 +117,12 @@ private:
       words.insert(words.end(), op.begin() + 5, op.end());
       return add(kStoreKhr, words);
     }
-    case kMulAddNv:
-      return add(kMulAddKhr, {op.begin() + 1, op.end()});
+    case kMulAddNv: {
+      std::vector<uint32_t> words(op.begin() + 1, op.end());
+      if (types_.at(op[1]))
+        words.push_back(kAllSigned);
+      return add(kMulAddKhr, words);
+    }
     case kLengthNv:
       return add(kLengthKhr, {op.begin() + 1, op.end()});
     }
@@ -133,8 +141,10 @@ private:
 
   std::vector<uint32_t> in_, out_;
   uint32_t int_type_ = 0, first_use_ = 0;
-  std::map<uint32_t, bool> types_, columns_; ///< of matrices; constants that say "in columns"
-  std::map<uint32_t, uint32_t> use_;         ///< of a type; kUses = of several
+  std::set<uint32_t> signed_; ///< types of integers
+  std::map<uint32_t, bool> types_,
+      columns_;                      ///< of matrices, and whether of signed integers; constants that say "in columns"
+  std::map<uint32_t, uint32_t> use_; ///< of a type; kUses = of several
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <spirv-tools/optimizer.hpp>
 
@@ -23,6 +24,7 @@ const shaders::Template* find_template(std::string_view name) {
 // Of the SPIR-V specification.
 constexpr size_t kHeaderWords = 5;
 constexpr uint32_t kCapability = 17, kConstant = 43, kSpecConstant = 50, kDecorate = 71, kSpecIdDecoration = 1;
+constexpr uint32_t kName = 5, kVariable = 59, kWorkgroupMemory = 4;
 constexpr uint32_t kFirstExchange = 333, kLastExchange = 366;       // OpGroupNonUniformElect and what follows
 constexpr uint32_t kFirstExchangeNeed = 62, kLastExchangeNeed = 68; // GroupNonUniformVote and what follows
 
@@ -85,6 +87,26 @@ std::vector<uint32_t> without_idle_needs(std::vector<uint32_t> words) {
   return out;
 }
 
+/// Shared memory that nobody uses counts against a device's limit as long as it is declared. SPIRV-Tools keep it where
+/// they meet an extension that they do not know.
+std::vector<uint32_t> without_idle_memory(std::vector<uint32_t> words) {
+  std::unordered_set<uint32_t> idle;
+  for_each_instruction(words, [&](uint32_t opcode, std::span<const uint32_t> op) {
+    if (opcode == kVariable && op[3] == kWorkgroupMemory)
+      idle.insert(op[2]);
+    else if (opcode != kName && opcode != kDecorate)
+      for (const uint32_t word : op.subspan(1))
+        idle.erase(word);
+  });
+  std::vector<uint32_t> out(words.begin(), words.begin() + kHeaderWords);
+  for_each_instruction(words, [&](uint32_t opcode, std::span<const uint32_t> op) {
+    const bool names = opcode == kName || opcode == kDecorate;
+    if (!(opcode == kVariable && idle.contains(op[2])) && !(names && idle.contains(op[1])))
+      out.insert(out.end(), op.begin(), op.end());
+  });
+  return out;
+}
+
 } // namespace
 
 bool has_shader_template(std::string_view name) {
@@ -129,13 +151,14 @@ StatusOr<std::vector<uint32_t>> specialise_shader(std::string_view name, std::sp
       message = text;
   });
   optimizer.RegisterPass(spvtools::CreateFoldSpecConstantOpAndCompositePass()).RegisterPerformancePasses();
+  optimizer.RegisterPass(spvtools::CreateRemoveUnusedInterfaceVariablesPass());
   spvtools::OptimizerOptions options;
   options.set_run_validator(false);
   std::vector<uint32_t> out;
   const std::vector<uint32_t> fixed = with_constants(shader->words(), values);
   if (!optimizer.Run(fixed.data(), fixed.size(), &out, options))
     return internal_error("SPIRV-Tools cannot specialise " + std::string(name) + ": " + message);
-  return to_khr_cooperative(without_idle_needs(std::move(out)));
+  return to_khr_cooperative(without_idle_memory(without_idle_needs(std::move(out))));
 }
 
 } // namespace cortiq::codegen

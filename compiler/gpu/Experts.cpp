@@ -179,6 +179,9 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
     }
   } else {
     addTiles(group, 1, builder, constants, d);
+    if (tiled(group, builder))
+      CORTIQ_RETURN_IF_ERROR(
+          addWide(weight, weight.rows, {.rows = 64, .tokens = kTileTokens, .matrices = 2}, builder, constants, d));
   }
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
   builder.dispatch(std::move(d));
@@ -197,6 +200,8 @@ Status lowerDownPairs(const ExpertGroup& group, GpuBuilder& builder) {
   putRow(d.push, kRowOut, {builder.place(group.down->parts[0]->out).start, static_cast<uint32_t>(weight.rows)});
   CORTIQ_RETURN_IF_ERROR(addRole(*group.down, group, builder, constants, d));
   addTiles(group, 2, builder, constants, d);
+  if (tiled(group, builder))
+    CORTIQ_RETURN_IF_ERROR(addWide(weight, weight.rows, {.tokens = kTileTokens}, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
   builder.dispatch(std::move(d));
   return {};

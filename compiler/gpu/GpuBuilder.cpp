@@ -256,12 +256,12 @@ GpuPlace GpuBuilder::scratch(uint64_t elements) {
 }
 
 Status GpuBuilder::quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements) {
-  constexpr uint32_t kLocal = 64;
+  constexpr uint32_t kLocal = 256;
   artifact::GpuDispatchT made;
   CORTIQ_ASSIGN_OR_RETURN(made.module_, module("quantize", {{kSpecLocal, kLocal},
                                                             {kSpecRows, uint32_t(elements)},
                                                             {kSpecInOrder, from.lanes ? 1u : 0u}}));
-  made.groups = ceilDiv(ceilDiv(elements, 32), kLocal);
+  made.groups = ceilDiv(ceilDiv(elements, 32), kLocal / 8);
   made.push.resize(kPushWords);
   putRow(made.push, kRowInput, from);
   putSlot(made.push, kRowOut, slot);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
+#include <cstdlib>
 
 namespace cortiq::compiler {
 
@@ -36,6 +38,35 @@ ProductShape productShape(uint64_t rows, uint64_t cols, bool eightBits) {
   const uint32_t most = std::bit_ceil(static_cast<uint32_t>(std::max<uint64_t>(1, ceilDiv(cols, 32))));
   const uint32_t teamRows = eightBits ? 1 : rows >= 16384 ? 4 : rows >= 8192 ? 2 : 1;
   return {rows >= 65536 ? 128u : 256u, eightBits ? 32u : std::min(32u, most), teamRows};
+}
+
+void setShape(const ProductShape& shape, Constants& constants) {
+  std::erase_if(constants, [](const codegen::SpecValue& c) {
+    return c.id == kSpecLocal || c.id == kSpecLanes || c.id == kSpecTeamRows;
+  });
+  constants.push_back({kSpecLocal, shape.local});
+  constants.push_back({kSpecLanes, shape.lanes});
+  constants.push_back({kSpecTeamRows, shape.teamRows});
+}
+
+Status addWide(const artifact::WeightT& weight, uint64_t rows, WideShape shape, GpuBuilder& builder,
+               Constants constants, artifact::GpuDispatchT& d) {
+  const std::string name = codecTemplate("matmul_cm_i8", weight);
+  if (name.empty())
+    return {};
+  uint32_t ahead = 2, sets = 1;
+  if (const char* text = std::getenv(shape.tokens == 32 ? "WIDE_EXPERTS" : "WIDE")) // to be removed
+    std::sscanf(text, "%u,%u,%u,%u", &shape.rows, &shape.tokens, &ahead, &sets);
+  const uint32_t local = shape.rows * shape.matrices * shape.tokens / 32; // 32 by 32 a subgroup of 32
+  setShape({local, kTileShape.lanes, shape.rows * 32 / local}, constants);
+  std::erase_if(constants, [](const codegen::SpecValue& c) { return c.id == kSpecTokens || c.id == kSpecAhead; });
+  constants.push_back({kSpecTokens, shape.tokens});
+  constants.push_back({kSpecAhead, ahead});
+  constants.push_back({kSpecSets, sets});
+  CORTIQ_ASSIGN_OR_RETURN(d.wide_module, builder.module(name, std::move(constants)));
+  d.wide_groups = ceilDiv(rows, shape.rows);
+  d.wide_chunk = shape.tokens;
+  return {};
 }
 
 Constants shapeConstants(uint64_t rows, uint64_t cols, const ProductShape& shape) {

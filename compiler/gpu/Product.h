@@ -38,6 +38,17 @@ inline constexpr uint32_t kTileTokens = 32;
 /// Tokens a workgroup where there are many and no tiles.
 inline constexpr uint32_t kManyTokens = 4;
 
+/// A tile on cooperative matrices: rows of each matrix, and tokens. Both are multiples of 32.
+struct WideShape {
+  uint32_t rows = 128, tokens = 64, matrices = 1;
+};
+/// What runs in place of `d` with these constants where the device has cooperative matrices, if the codec has a shader
+/// for it.
+Status addWide(const artifact::WeightT& weight, uint64_t rows, WideShape shape, GpuBuilder& builder,
+               Constants constants, artifact::GpuDispatchT& d);
+
+/// The constants with another shape.
+void setShape(const ProductShape& shape, Constants& constants);
 /// Of `rows` rows of a matrix.
 Constants shapeConstants(uint64_t rows, uint64_t cols, const ProductShape& shape);
 inline Constants shapeConstants(const artifact::WeightT& weight, const ProductShape& shape) {

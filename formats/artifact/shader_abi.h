@@ -184,6 +184,7 @@ enum SpecId : uint32_t {
   kSpecAnchors = 93,   ///< attention_anchored: keys and values of the weights a KV head
   kSpecWindows = 94,   ///< attention_anchored: 1 = a window a KV head at kPushWindows
   kSpecStill = 95,     ///< rope_kv: 1 = queries are kept as they were too
+  kSpecSets = 96,      ///< matmul_cm_i8: tiles in shared memory, of which one is filled while another is read
   kSpecSubgroups = 80, ///< all: 0 = for devices whose subgroups exchange nothing
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSlotWords = 61, ///< words of a slot's gate, and of its up
@@ -199,7 +200,7 @@ enum SpecId : uint32_t {
 /// What a program needs of a device beside Vulkan 1.2.
 enum GpuNeed : uint32_t {
   kNeedsIntegerDot = 1,
-  kNeedsCooperative = 2, ///< f16 cooperative matrices of 16 x 8 x 16, summed in f32 by subgroups of 32
+  kNeedsCooperative = 2, ///< cooperative matrices of signed bytes, 16 x 8 x 32, summed in 32 bits by subgroups of 32
   kNeedsSubgroups = 4,   ///< subgroups that exchange values
 };
 

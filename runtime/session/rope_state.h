@@ -22,7 +22,19 @@ public:
   std::span<const float* const> sines() const { return sin_; }
 
 private:
+  struct Turn {
+    double cosine, sine;
+  };
+  struct Turns {
+    std::vector<Turn> within; ///< by 0, 1, … positions, pair by pair
+    std::vector<Turn> first;  ///< by the first position of `run`
+    uint64_t run = 0;
+  };
+
+  static void turn_by(const RopeTableRef& table, uint64_t position, Turn* out);
+
   std::span<const RopeTableRef> tables_;
+  std::vector<Turns> turns_;
   std::vector<std::vector<float>> values_;
   std::vector<const float*> cos_, sin_;
 };

@@ -45,7 +45,9 @@ public:
   uint64_t vocab() const override { return program_.logits.elements; }
   uint64_t max_context() const override { return max_context_; }
   uint64_t position() const override { return position_; }
-  uint64_t preferred_batch() const override { return std::min(program_.max_batch, kPreferredBatch); }
+  uint64_t preferred_batch() const override {
+    return on_gpu_ ? program_.max_batch : std::min(program_.max_batch, kPreferredBatch);
+  }
   void rewind(uint64_t position) override {
     position_ = std::min(position, position_);
     drafts_.rewind(position_);
@@ -244,7 +246,8 @@ public:
       const GpuCounts counts = gpu_->counts();
       out += "GPU: " + std::to_string(counts.steps) + " steps, " + std::to_string(counts.dispatches) +
              " dispatches behind " + std::to_string(counts.barriers) +
-             " barriers; stages run on the CPU in between: " + std::to_string(counts.cpu_stages) + "\n";
+             " barriers; stages run on the CPU in between: " + std::to_string(counts.cpu_stages) +
+             (counts.matrices != 0 ? "; on cooperative matrices: " + std::to_string(counts.matrices) : "") + "\n";
     }
     if (gpu_)
       out += gpu_->report();

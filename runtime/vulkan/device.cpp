@@ -108,10 +108,10 @@ bool multiplies_matrices(VkInstance instance, VkPhysicalDevice device) {
   std::vector<CooperativeMatrixProperties> rows(count);
   if (list(device, &count, rows.data()) < 0)
     return false;
-  constexpr uint32_t kHalf = 0, kSingle = 1, kSubgroup = 3;
+  constexpr uint32_t kByte = 3, kInt = 5, kSubgroup = 3; // signed
   return std::ranges::any_of(rows, [](const auto& r) {
-    return r.m == 16 && r.n == 8 && r.k == 16 && r.a == kHalf && r.b == kHalf && r.c == kSingle &&
-           r.result == kSingle && r.scope == kSubgroup;
+    return r.m == 16 && r.n == 8 && r.k == 32 && r.a == kByte && r.b == kByte && r.c == kInt && r.result == kInt &&
+           r.saturating == VK_FALSE && r.scope == kSubgroup;
   });
 }
 
@@ -253,7 +253,7 @@ Status Device::create(VkPhysicalDevice physical) {
   VkPhysicalDeviceVulkan11Features use11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                          .pNext = &use12,
                                          .storageBuffer16BitAccess = have11.storageBuffer16BitAccess};
-  const bool cooperative = !Faults::get().has("features") && have12.vulkanMemoryModel && have12.shaderFloat16 &&
+  const bool cooperative = !Faults::get().has("features") && have12.vulkanMemoryModel && have12.shaderInt8 &&
                            multiplies_matrices(instance_->handle(), physical);
   if (cooperative)
     offers_ |= formats::kNeedsCooperative;

@@ -12,7 +12,7 @@
 //   shared=B, invocations=N   shared memory and size of a workgroup
 //   features=none       no optional feature
 //   robust=0            no checks of bounds of buffers, to measure what they cost
-//   wide=1              products of many tokens on cooperative matrices where there are any, to measure them
+//   wide=0              no products on cooperative matrices, to hold what they compute against what others do
 //   free=B              bytes of memory that are free, of every device
 
 #include <atomic>

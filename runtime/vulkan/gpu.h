@@ -45,6 +45,7 @@ struct GpuOptions {
 struct GpuCounts {
   uint64_t steps = 0, dispatches = 0, barriers = 0; ///< steps of the session, of all of them
   uint64_t cpu_stages = 0;                          ///< run on the CPU in between
+  uint64_t matrices = 0;                            ///< dispatches on cooperative matrices
 };
 
 /// A session's memory on the device and its recorded commands.

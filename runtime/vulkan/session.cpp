@@ -343,6 +343,7 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   ++counts_.steps;
   counts_.dispatches += recording->dispatches;
   counts_.barriers += recording->barriers;
+  counts_.matrices += recording->matrices;
   if (!logits)
     return {};
   const SlotRef& slot = model_->artifact().program.logits;

@@ -37,8 +37,7 @@ void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool c
 /// What a dispatch is for so many tokens.
 VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint64_t tokens) const {
   // What is made for several tokens may be refused: one token after the other then.
-  static const bool wide =
-      Faults::get().number("wide") == 1; // quicker, but what it computes depends on how a prompt is cut
+  static const bool wide = Faults::get().number("wide") != 0;
   if (wide && tokens >= kWideFrom && d.wide_module() != kNoIndex && (device_->offers() & kNeedsCooperative) &&
       model_->pipeline(d.wide_module()))
     return {d.wide_module(), d.wide_groups(), d.wide_chunk()};
@@ -108,6 +107,7 @@ void VulkanSession::record_dispatch(VkCommandBuffer commands, const artifact::Gp
   call.vkCmdDispatch(commands, x, d.groups_y() != 1 ? d.groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
                      workgroups_in_z(d, tokens, chunk));
   ++made.dispatches;
+  made.matrices += module == d.wide_module();
 }
 
 void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens,

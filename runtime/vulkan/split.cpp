@@ -132,6 +132,7 @@ public:
       out.dispatches += one.dispatches;
       out.barriers += one.barriers;
       out.cpu_stages += one.cpu_stages;
+      out.matrices += one.matrices;
     }
     return out;
   }

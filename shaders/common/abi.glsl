@@ -130,6 +130,7 @@
 #define SPEC_ANCHORS 93
 #define SPEC_WINDOWS 94
 #define SPEC_STILL 95
+#define SPEC_SETS 96
 #define SPEC_SUBGROUPS 80
 
 #define NORM_Q 1

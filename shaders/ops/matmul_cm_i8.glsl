@@ -1,186 +1,283 @@
-// y = W x for many tokens on cooperative matrices: weights and activations, the latter in 8 bits, become f16 in shared memory,
-// products are summed in f32. A tile of kTileRows rows and kTokens tokens a workgroup of eight subgroups of 32 invocations,
-// each of which has 32 by 32 of it; products are of 16 rows, 8 tokens and 16 columns. Grid: tiles of rows in x (and y), tiles
-// of tokens in z.
+// y = W x for many tokens, activations in 8 bits, on cooperative matrices of integers. A product of 16 rows, 8 tokens and 32
+// columns is exact, and what becomes of it in f32 is what add_group (common/product_i8.glsl) does in the order of
+// matmul_tile_i8.glsl, so the bits are those of a single row with as many lanes.
+//
+// A tile of kMatrices * kGroupRows rows and kTokens tokens a workgroup, of which each subgroup, of 32 invocations, has 32 by
+// 32. Levels and codes go through shared memory; where a group has several scales, its levels lie there once a scale, with
+// zeros for those of the others.
 //
 // Written for GL_NV_cooperative_matrix, which every compiler of GLSL knows; codegen/spirv makes the module that of
-// SPV_KHR_cooperative_matrix, telling a factor's side by its shape.
+// SPV_KHR_cooperative_matrix, telling a factor's side by its shape. Where an element of a product stands in an invocation is
+// for the device to choose: it is read from a matrix of places.
 
 #extension GL_NV_cooperative_matrix : require
+#extension GL_NV_integer_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
 
-layout(constant_id = SPEC_TOKENS) const uint kTokens = 64;
-layout(constant_id = SPEC_BIAS) const uint kBias = 0;
-layout(constant_id = SPEC_RESIDUAL) const uint kResidual = 0;
-layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
-layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
+#include "common/product.glsl"
+#include "common/product_i8.glsl"
+#include "common/fetched.glsl"
 
-#include "common/group_sum.glsl"
-#include "common/order.glsl"
-#include "common/q8.glsl"
+const uint kTileRows = kMatrices * kGroupRows;
+layout(constant_id = SPEC_SETS) const uint kSets = 2;
+const uint kStep = kScales <= 2 ? kAhead : 1; // groups of 32 columns at a time
+const uint kPieces = kStep * kScales;     // products of 32 columns among them
+// Of a row and of a token, in 16 bytes: neighbours lie in other banks.
+const uint kStrideW = 2 * kPieces + 1, kStrideX = 2 * kStep + 1;
+const uint kItems = kStep * (kTileRows + kTokens); // groups of a row or a token in a step
+const uint kOwnItems = (kItems + kLocal - 1) / kLocal; // of an invocation
 
-const uint kTileRows = 128, kTileTokens = 64; // kTokens says the same to the host
-const uint kStep = 2;   // groups of 32 columns at a time
-const uint kStride = 9; // of a row of 64 halves, in 16 bytes: neighbouring rows lie in other banks
-// Powers of two that keep small weights and large activations within f16.
-const float kWeightFactor = 64.0, kInputFactor = 1.0 / 16.0;
-const float kMost = 65504.0;
+// Several of each: one is filled while products are made of the other.
+shared uvec4 tile_w[kSets * kTileRows * kStrideW];
+shared uvec4 tile_x[kSets * kTokens * kStrideX];
+shared float tile_scale[kSets * kPieces * kTileRows];
+shared float tile_minimum[kMinimum ? kSets * kPieces * kTileRows : 1];
+shared float tile_input[kSets * kStep * kTokens];
+shared float tile_codes[kMinimum ? kSets * kPieces * kTokens : 1]; // sums of codes, negative
+shared uint tile_rows[kTokens];                               // where inputs start
+shared int places[16 * 8];
 
-shared uvec4 tile_w[kTileRows * kStride];
-shared uvec4 tile_x[kTileTokens * kStride];
-shared float staged[8 * 128]; // a product of each subgroup
+#define FACTOR_W icoopmatNV<8, gl_ScopeSubgroup, 16, 32>
+#define FACTOR_X icoopmatNV<8, gl_ScopeSubgroup, 32, 8>
+#define PRODUCT icoopmatNV<32, gl_ScopeSubgroup, 16, 8>
+#define SCALES fcoopmatNV<32, gl_ScopeSubgroup, 16, 8>
 
-#define FACTOR_W fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
-#define FACTOR_X fcoopmatNV<16, gl_ScopeSubgroup, 16, 8>
-#define PRODUCT fcoopmatNV<32, gl_ScopeSubgroup, 16, 8>
+// A number whose bits, with an integer of 22 bits added to them, are those of the sum of both.
+const int kShiftBits = 0x4b400000;
+const float kShift = 12582912.0;
 
-// What an invocation has on its way to the tiles, for two steps: groups of weights of one row, or halves of a group of
-// activations of one token. The first half of the invocations has weights.
-uint levels[2][kStep][8];
-vec2 scales[2][kStep][kScales];
-uvec4 codes[2][kStep];
-float code_scales[2][kStep];
+// Places of an invocation's four elements within a product.
+uvec4 element_row, element_token;
+uint own_row, own_token; // of the subgroup's part of the tile
 
-bool has_weights() { return local_index() < kTileRows; }
+void find_places() {
+  PRODUCT found;
+  coopMatLoadNV(found, places, 0, 8, false);
+  uvec4 place = uvec4(found[0], found[1], found[2], found[3]);
+  element_row = place / 8;
+  element_token = place % 8;
+  own_row = gl_SubgroupID % (kTileRows / 32) * 32;
+  own_token = gl_SubgroupID / (kTileRows / 32) * 32;
+}
 
-void fetch(uint set, uint first) {
-  [[unroll]] for (uint i = 0; i < kStep; ++i) {
-    uint g = min(first + i, kGroups - 1);
-    if (has_weights()) {
-      uint row = min(group_index() * kTileRows + local_index(), kRows - 1);
-      uint q[8];
-      vec2 s[kScales];
-      group_levels(push[PUSH_WEIGHT], row, g, q);
-      group_scales(push[PUSH_WEIGHT], row, g, s);
-      [[unroll]] for (uint k = 0; k < 8; ++k)
-        levels[set][i][k] = q[k];
-      [[unroll]] for (uint k = 0; k < kScales; ++k)
-        scales[set][i][k] = first + i < kGroups ? s[k] : vec2(0.0);
-    } else {
-      uint at = local_index() - kTileRows;
-      uint token = min(gl_WorkGroupID.z * kTileTokens + at / 2, token_count() - 1);
-      uint row = input_row(first_token() + token);
-      codes[set][i] = au128[row / 4 + q8_codes(g, at % 2)];
-      code_scales[set][i] = first + i < kGroups ? a32[row + q8_padded(kCols) * 8 + g] * kInputFactor : 0.0;
+// What all elements of a row, or of a token, have in common: a matrix whose columns, or rows, lie in one place.
+vec4 elements_of(SCALES m) { return vec4(m[0], m[1], m[2], m[3]); }
+#define OF_ROWS(value, there, tile, first) \
+  vec4 value = vec4(0.0); \
+  if (there) { \
+    SCALES m; \
+    coopMatLoadNV(m, tile, first, 0, true); \
+    value = elements_of(m); \
+  }
+#define OF_TOKENS(value, there, tile, first) \
+  vec4 value = vec4(0.0); \
+  if (there) { \
+    SCALES m; \
+    coopMatLoadNV(m, tile, first, 0, false); \
+    value = elements_of(m); \
+  }
+
+// The group behind g in the order of lanes, and whether its lane has no more.
+uint group_behind(uint g) { return g + kLanes < kGroups ? g + kLanes : g % kLanes + 1; }
+bool ends_lane(uint g) { return g + kLanes >= kGroups; }
+
+// What an invocation has on its way to the tiles, in variables of their own as all that is to stay in registers: SPIRV-Tools
+// leave arrays of a module with matrices as they are.
+Fetched weights0, weights1, weights2, weights3;
+Input inputs0, inputs1, inputs2, inputs3;
+#define EACH_ITEM(DO) \
+  DO(0, weights0, inputs0) \
+  DO(1, weights1, inputs1) \
+  DO(2, weights2, inputs2) \
+  DO(3, weights3, inputs3)
+
+void ask(uint n, uint first, inout Fetched weight, inout Input from) {
+  uint i = n * kLocal + local_index();
+  bool of_row = i < kStep * kTileRows;
+  if (!of_row)
+    i -= kStep * kTileRows;
+  const uint count = of_row ? kTileRows : kTokens;
+  uint g = first;
+  [[unroll]] for (uint k = 1; k < kStep; ++k)
+    if (i >= k * count)
+      g = group_behind(g);
+  g = min(g, kGroups - 1);
+  if (of_row) {
+    uint r = i % kTileRows;
+    weight = fetch(product_weight(r / kGroupRows, 0), min(group_index() * kGroupRows + r % kGroupRows, kRows - 1), g);
+  } else if (i < kStep * kTokens) {
+    from = fetch_input(tile_rows[i % kTokens], g);
+  }
+}
+#define ASK(n, weight, from) \
+  if (n < kOwnItems) \
+    ask(n, g, weight, from);
+
+uint without_zero(uint q) {
+  const uint high = 0x80808080u;
+  return kZero == 0 ? q : ((q | high) - uint(kZero) * 0x01010101u) ^ high;
+}
+
+// Words 4 h.. of a group for part s.
+uvec4 words_of(uint q[8], uint s, uint h) {
+  uvec4 words;
+  [[unroll]] for (uint u = 0; u < 4; ++u)
+    words[u] = (4 * h + u) / (8 / kScales) == s ? without_zero(q[4 * h + u]) : 0;
+  return words;
+}
+
+void leave(uint n, uint set, Fetched weight, Input from) {
+  uint i = n * kLocal + local_index();
+  if (i < kStep * kTileRows) {
+    uint k = i / kTileRows, r = i % kTileRows;
+    uint q[8];
+    vec2 s[kScales];
+    decode(weight, q, s);
+    [[unroll]] for (uint p = 0; p < kScales; ++p) {
+      uint part = k * kScales + p;
+      [[unroll]] for (uint h = 0; h < 2; ++h)
+        tile_w[(set * kTileRows + r) * kStrideW + 2 * part + h] = words_of(q, p, h);
+      tile_scale[(set * kPieces + part) * kTileRows + r] = s[p].x * kUnit;
+      if (kMinimum)
+        tile_minimum[(set * kPieces + part) * kTileRows + r] = s[p].y;
+    }
+  } else if (i < kItems) {
+    i -= kStep * kTileRows;
+    uint k = i / kTokens, t = i % kTokens;
+    tile_x[(set * kTokens + t) * kStrideX + 2 * k] = from.near;
+    tile_x[(set * kTokens + t) * kStrideX + 2 * k + 1] = from.far;
+    tile_input[(set * kStep + k) * kTokens + t] = from.scale;
+    if (kMinimum) {
+      uint x[8];
+      set_words(from.near, from.far, x);
+      [[unroll]] for (uint p = 0; p < kScales; ++p)
+        tile_codes[(set * kPieces + k * kScales + p) * kTokens + t] = float(-code_sum(from.both, p, x));
     }
   }
 }
+#define LEAVE(n, weight, from) \
+  if (n < kOwnItems) \
+    leave(n, set, weight, from);
 
-int code_at(uint word, uint i) { return bitfieldExtract(int(word), int(8 * i), 8); }
+// Products of 16 rows and 8 tokens: of the lane that is being summed, and of those before it.
+vec4 lane00, lane01, lane02, lane03, lane10, lane11, lane12, lane13;
+vec4 sum00, sum01, sum02, sum03, sum10, sum11, sum12, sum13;
+#define EACH_SUM(DO) \
+  DO(sum00, lane00, 0, 0) \
+  DO(sum01, lane01, 0, 1) \
+  DO(sum02, lane02, 0, 2) \
+  DO(sum03, lane03, 0, 3) \
+  DO(sum10, lane10, 1, 0) \
+  DO(sum11, lane11, 1, 1) \
+  DO(sum12, lane12, 1, 2) \
+  DO(sum13, lane13, 1, 3)
 
-uint two_weights(uint word, uint i, vec2 scale) {
-  vec2 w = vec2(code_at(word, i) - kZero, code_at(word, i + 1) - kZero) * (scale.x * kUnit * kWeightFactor);
+vec4 added(FACTOR_W w, FACTOR_X x, vec4 scale, vec4 minimum, vec4 input_scale, vec4 codes, vec4 sum) {
+  PRODUCT exact = coopMatMulAddNV(w, x, PRODUCT(kShiftBits));
+  vec4 value = (intBitsToFloat(ivec4(exact[0], exact[1], exact[2], exact[3])) - kShift) * scale;
   if (kMinimum)
-    w -= scale.y * kWeightFactor;
-  return packHalf2x16(clamp(w, -kMost, kMost));
+    value = fma(codes, minimum, value);
+  return fma(value, input_scale, sum);
 }
 
-uint two_inputs(uint word, uint i, float scale) {
-  return packHalf2x16(clamp(vec2(code_at(word, i), code_at(word, i + 1)) * scale, -kMost, kMost));
-}
-
-void leave(uint set) {
-  const uint each = 8 / kScales;
-  [[unroll]] for (uint i = 0; i < kStep; ++i) {
-    if (has_weights()) {
-      [[unroll]] for (uint k = 0; k < 4; ++k) {
-        vec2 first = scales[set][i][2 * k / each], second = scales[set][i][(2 * k + 1) / each];
-        uint even = levels[set][i][2 * k], odd = levels[set][i][2 * k + 1];
-        tile_w[local_index() * kStride + 4 * i + k] = uvec4(two_weights(even, 0, first), two_weights(even, 2, first),
-                                                            two_weights(odd, 0, second), two_weights(odd, 2, second));
-      }
-    } else {
-      uint at = local_index() - kTileRows;
-      uint place = at / 2 * kStride + 4 * i + at % 2 * 2;
-      uvec4 c = codes[set][i];
-      float s = code_scales[set][i];
-      tile_x[place] = uvec4(two_inputs(c.x, 0, s), two_inputs(c.x, 2, s), two_inputs(c.y, 0, s), two_inputs(c.y, 2, s));
-      tile_x[place + 1] = uvec4(two_inputs(c.z, 0, s), two_inputs(c.z, 2, s), two_inputs(c.w, 0, s), two_inputs(c.w, 2, s));
-    }
+#define LOAD_W(w, a) \
+  FACTOR_W w; \
+  coopMatLoadNV(w, tile_w, (set * kTileRows + own_row + 16 * a) * kStrideW + 2 * part, kStrideW, false)
+#define ADD_TOKENS(b, lane0, lane1) \
+  { \
+    FACTOR_X x; \
+    coopMatLoadNV(x, tile_x, (set * kTokens + own_token + 8 * b) * kStrideX + 2 * k, kStrideX, true); \
+    OF_TOKENS(scale, true, tile_input, (set * kStep + k) * kTokens + own_token + 8 * b) \
+    OF_TOKENS(codes, kMinimum, tile_codes, (set * kPieces + part) * kTokens + own_token + 8 * b) \
+    lane0 = added(w0, x, scale0, minimum0, scale, codes, lane0); \
+    lane1 = added(w1, x, scale1, minimum1, scale, codes, lane1); \
   }
-}
 
-// Matrices in variables of their own: drivers keep arrays of them in memory.
-PRODUCT sum00, sum01, sum02, sum03, sum10, sum11, sum12, sum13;
-uint own_row, own_token;
-
-#define LOAD_W(w, a) coopMatLoadNV(w, tile_w, (own_row + 16 * a) * kStride + 2 * k, kStride, false)
-#define LOAD_X(x, b) coopMatLoadNV(x, tile_x, (own_token + 8 * b) * kStride + 2 * k, kStride, true)
-#define ADD(sum, w, x) sum = coopMatMulAddNV(w, x, sum)
-
-// The products of the step that `set` holds, while the one after the next is asked for.
-void take(uint set, uint first) {
-  barrier();
-  leave(set);
-  barrier();
-  if (first + 2 * kStep < kGroups)
-    fetch(set, first + 2 * kStep);
-  [[unroll]] for (uint k = 0; k < 2 * kStep; ++k) {
-    FACTOR_W w0, w1;
-    FACTOR_X x0, x1, x2, x3;
+void add_products(uint set, uint k) {
+  [[unroll]] for (uint p = 0; p < kScales; ++p) {
+    uint part = k * kScales + p, first = (set * kPieces + part) * kTileRows + own_row;
     LOAD_W(w0, 0);
     LOAD_W(w1, 1);
-    LOAD_X(x0, 0);
-    LOAD_X(x1, 1);
-    LOAD_X(x2, 2);
-    LOAD_X(x3, 3);
-    ADD(sum00, w0, x0);
-    ADD(sum10, w1, x0);
-    ADD(sum01, w0, x1);
-    ADD(sum11, w1, x1);
-    ADD(sum02, w0, x2);
-    ADD(sum12, w1, x2);
-    ADD(sum03, w0, x3);
-    ADD(sum13, w1, x3);
+    OF_ROWS(scale0, true, tile_scale, first)
+    OF_ROWS(scale1, true, tile_scale, first + 16)
+    OF_ROWS(minimum0, kMinimum, tile_minimum, first)
+    OF_ROWS(minimum1, kMinimum, tile_minimum, first + 16)
+    ADD_TOKENS(0, lane00, lane10)
+    ADD_TOKENS(1, lane01, lane11)
+    ADD_TOKENS(2, lane02, lane12)
+    ADD_TOKENS(3, lane03, lane13)
   }
 }
 
-// One product to its rows and tokens, by way of shared memory.
-void put(PRODUCT sum, uint a, uint b) {
-  const float factor = kScale / (kWeightFactor * kInputFactor);
-  uint stage = gl_SubgroupID * 128;
-  barrier();
-  coopMatStoreNV(sum, staged, stage, 16, true);
-  barrier();
-  for (uint e = gl_SubgroupInvocationID; e < 128; e += gl_SubgroupSize) {
-    uint row = group_index() * kTileRows + own_row + 16 * a + e % 16;
-    uint t = gl_WorkGroupID.z * kTileTokens + own_token + 8 * b + e / 16;
-    if (row >= kRows || t >= token_count())
-      continue;
-    uint token = first_token() + t;
-    float y = staged[stage + e] * factor;
-    if (kBias != 0)
-      y += v32[push[PUSH_VECTOR] + row];
-    if (kResidual != 0)
-      y += a32[aux_row(token) + place_of(row, kOutOrder)];
-    a32[out_row(token) + place_of(row, kOutOrder)] = y;
+#define END_LANE(sum, lane, a, b) \
+  sum += lane; \
+  lane = vec4(0.0);
+
+// Whether nothing happens to a product that needs others beside it.
+bool direct() { return kPair == 0 && kQuantOut == 0 && kNormIn == 0 && kNormOut == 0 && kShared == 0; }
+
+void put_one(uint r, uint t, float y) {
+  y *= kScale;
+  if (!direct()) {
+    products[(r / kGroupRows * kTokens + t) * kGroupRows + r % kGroupRows] = y;
+    return;
   }
+  uint row = group_index() * kGroupRows + r;
+  if (row >= kRows || t >= product_count())
+    return;
+  uint item = product_item(t);
+  if (kBias != 0)
+    y += product_bias(0, row);
+  if (kResidual != 0)
+    y += a32[aux_row(item) + place_of(row, kOutOrder)];
+  a32[out_row(product_out(item)) + place_of(row, kOutOrder)] = y;
 }
+
+void put(uint a, uint b, vec4 sum) {
+  [[unroll]] for (uint e = 0; e < 4; ++e)
+    put_one(own_row + 16 * a + element_row[e], own_token + 8 * b + element_token[e], sum[e]);
+}
+#define PUT(sum, lane, a, b) put(a, b, sum);
+#define CLEAR(sum, lane, a, b) sum = lane = vec4(0.0);
 
 void main() {
 #ifdef CODEC_SETUP
   codec_setup();
 #endif
-  if (gl_WorkGroupID.z * kTileTokens >= token_count())
+  if (product_idle())
     return;
-  own_row = gl_SubgroupID / 2 * 32;
-  own_token = gl_SubgroupID % 2 * 32;
-  sum00 = sum01 = sum02 = sum03 = sum10 = sum11 = sum12 = sum13 = PRODUCT(0.0);
-  fetch(0, 0);
-  if (kStep < kGroups)
-    fetch(1, kStep);
-  for (uint first = 0; first < kGroups; first += 2 * kStep) {
-    take(0, first);
-    if (first + kStep < kGroups)
-      take(1, first + kStep);
+  for (uint t = local_index(); t < kTokens; t += kLocal)
+    tile_rows[t] = input_row(product_input(product_item(min(t, product_count() - 1)), 0));
+  for (uint i = local_index(); i < 16 * 8; i += kLocal)
+    places[i] = int(i);
+  barrier();
+  find_places();
+  EACH_SUM(CLEAR)
+  uint set = 0, g = 0;
+  EACH_ITEM(ASK)
+  for (uint at = 0; at < kGroups; at += kStep) {
+    if (kSets == 1)
+      barrier();
+    EACH_ITEM(LEAVE)
+    barrier();
+    uint now = g;
+    [[unroll]] for (uint k = 0; k < kStep; ++k)
+      g = group_behind(g);
+    if (at + kStep < kGroups) {
+      EACH_ITEM(ASK)
+    }
+    [[unroll]] for (uint k = 0; k < kStep; ++k)
+      if (kGroups % kStep == 0 || at + k < kGroups) {
+        add_products(set, k);
+        if (ends_lane(now)) {
+          EACH_SUM(END_LANE)
+        }
+        now = group_behind(now);
+      }
+    set = (set + 1) % kSets;
   }
-  put(sum00, 0, 0);
-  put(sum01, 0, 1);
-  put(sum02, 0, 2);
-  put(sum03, 0, 3);
-  put(sum10, 1, 0);
-  put(sum11, 1, 1);
-  put(sum12, 1, 2);
-  put(sum13, 1, 3);
+  EACH_SUM(PUT)
+  if (!direct())
+    product_write();
 }

@@ -2,46 +2,7 @@
 
 #include "common/product.glsl"
 #include "common/product_i8.glsl"
-
-// What memory has of a group of weights, or levels and scales where a codec does not say what that is (CODEC_FETCH).
-#ifdef CODEC_FETCH
-struct Fetched {
-  uvec4 codes[kFetched];
-  uint words[kFetchedWords];
-};
-Fetched fetch(uint base, uint row, uint g) {
-  Fetched f;
-  group_fetch(base, row, g, f.codes, f.words);
-  return f;
-}
-void decode(Fetched f, out uint q[8], out vec2 s[kScales]) { group_fetched(f.codes, f.words, q, s); }
-#else
-struct Fetched {
-  uint levels[8];
-  vec2 scales[kScales];
-};
-Fetched fetch(uint base, uint row, uint g) {
-  Fetched f;
-  group_levels(base, row, g, f.levels);
-  group_scales(base, row, g, f.scales);
-  return f;
-}
-void decode(Fetched f, out uint q[8], out vec2 s[kScales]) {
-  q = f.levels;
-  s = f.scales;
-}
-#endif
-
-struct Input {
-  uvec4 near, far;
-  float scale;
-  uint both;
-};
-Input fetch_input(uint item, uint g) {
-  uint row = input_row(item);
-  return Input(au128[row / 4 + q8_codes(g, 0)], au128[row / 4 + q8_codes(g, 1)], a32[row + q8_padded(kCols) * 8 + g],
-               au32[row + q8_padded(kCols) * 9 + g]);
-}
+#include "common/fetched.glsl"
 
 #ifdef CODEC_PARTS
 // Of codecs whose levels are sums of nibbles, less kPartZero: parts of 32 weights each, the second one counting -2. High nibbles
@@ -81,7 +42,7 @@ float add_fetched(Fetched f, uint x[8], float scale, uint both, float sum) {
   Fetched weights[kAhead * kMatrices * kTeamRows]; \
   Input inputs[kAhead];
 #define WALK_FETCH(a, n, base, row) weights[n] = fetch(base, row, g);
-#define WALK_FETCH_INPUT(a, item) inputs[a] = fetch_input(item, g);
+#define WALK_FETCH_INPUT(a, item) inputs[a] = fetch_input(input_row(item), g);
 #define WALK_FETCHED \
   if (kAhead * kMatrices * kTeamRows > 1) \
     subgroupBarrier();
@@ -90,7 +51,7 @@ float add_fetched(Fetched f, uint x[8], float scale, uint both, float sum) {
   Input from = inputs[a];
 #define WALK_EACH_INPUT(item) \
   if (kTokens > 1) \
-    from = fetch_input(item, g);
+    from = fetch_input(input_row(item), g);
 #define WALK_WEIGHTS(n, base, at) Fetched group = weights[n];
 #define WALK_X \
   uint x[8]; \

@@ -93,6 +93,8 @@ def check_model(tally, args, name, numerics, folder, environment):
     tally.check(f"{name}: all on the device", "in between: 0" not in result.stderr and f"--stats says: {result.stderr}")
     said = [line for line in (result.stdout + result.stderr).splitlines() if "VUID" in line or "Validation" in line]
     tally.check(f"{name}: validation layer", said and said[0])
+    if numerics == "fast":
+        check_matrices(tally, args, artifact, spec, folder, environment)
     if name == MODELS[0][0]:
         check_without(tally, args, artifact, spec)
         check_perplexity(tally, args, artifact, folder, environment)
@@ -146,6 +148,26 @@ def check_library(tally, args, artifact, spec):
     tally.check("the library on the device: a session is not saved", (not saved or "a session on a GPU" not in says) and says)
     library.cortiq_session_free(session)
     library.cortiq_model_free(model)
+
+
+def check_matrices(tally, args, artifact, spec, folder, environment):
+    """Prompts on cooperative matrices leave the bits of those on tiles of dot products, where the device has such matrices."""
+    rows = {}
+    prompt = (spec["prompt_ids"] * 8)[:70]
+    for faults in ("wide=0", "wide=1"):
+        logits = os.path.join(folder, "logits.f32")
+        result = subprocess.run([os.path.join(args.bin, "cortiq-run"), artifact, "--device", "0", "--tokens", ",".join(map(str, prompt)),
+                                 "-n", "1", "--temp", "0", "--json", "--stats", "--logits", logits], capture_output=True, text=True,
+                                timeout=600, env={**os.environ, **environment, "CORTIQ_GPU_FAULTS": faults})
+        if result.returncode:
+            tally.check("cooperative matrices", f"{faults}: exit status {result.returncode}: {harness.first_line(result)}")
+            return
+        with open(logits, "rb") as f:
+            rows[faults] = f.read()
+    if "on cooperative matrices" not in result.stderr:
+        tally.skip("the device has no cooperative matrices of bytes: products on them are not held against others")
+        return
+    tally.check("cooperative matrices give the bits of tiles", rows["wide=0"] != rows["wide=1"] and "logits differ")
 
 
 def check_without(tally, args, artifact, spec):

@@ -200,8 +200,8 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string> max_context("max-context", cl::desc("Positions the artifact serves (default: as trained)"),
                                    cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> max_batch("max-batch",
-                                 cl::desc("Tokens of a prompt that are worked on together (default 256, "
-                                          "512 with --prompt-numerics=bf16)"),
+                                 cl::desc("Tokens of a prompt that are worked on together (default 256, 512 with "
+                                          "--prompt-numerics=bf16 or vulkan)"),
                                  cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> gpu_range("gpu-range",
                                  cl::desc("Bytes of a matrix from which on a GPU that cannot bind all of it gets it in "
@@ -261,7 +261,7 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   if (prompt_numerics != "same" && prompt_numerics != "bf16")
     return invalid("--prompt-numerics is same or bf16, not " + formats::quote(prompt_numerics));
   o.bf16_prompts = prompt_numerics == "bf16";
-  if (o.bf16_prompts)
+  if (o.bf16_prompts || o.vulkan)
     o.max_batch = 512;
   CORTIQ_RETURN_IF_ERROR(read_number(max_context, kMaxContext, o.max_context));
   CORTIQ_RETURN_IF_ERROR(read_number(max_batch, kMaxBatch, o.max_batch));

@@ -71,6 +71,19 @@ Status addShares(const artifact::AttentionOpT& attention, uint32_t shares, GpuBu
   return {};
 }
 
+/// What runs where there are several tokens: a workgroup takes some of them, and reads keys and values once for all.
+Status addTile(const artifact::AttentionOpT& attention, GpuBuilder& builder, Dispatch& d) {
+  constexpr uint32_t kTileTokens = 16, kMostDim = 256; // what fits shared memory
+  const artifact::KvLayerT& cache = *builder.program().kv_layers[attention.layer];
+  if (std::max(attention.head_dim, cache.v_dim) > kMostDim)
+    return {};
+  d.constants.push_back({kSpecTokens, kTileTokens});
+  CORTIQ_ASSIGN_OR_RETURN(d.row.many_module, builder.module("attention_tile", d.constants));
+  d.row.many_groups = d.row.groups;
+  d.row.many_chunk = kTileTokens;
+  return {};
+}
+
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
   if (isAnchored(attention))
@@ -80,6 +93,8 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   if (builder.eightBits(attention.out != kAbsent ? attention.out : attention.act_out))
     d.constants.push_back({kSpecQuantOut, 1});
   CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
+  if (!builder.single())
+    CORTIQ_RETURN_IF_ERROR(addTile(attention, builder, d));
   builder.dispatch(std::move(d.row));
   return {};
 }

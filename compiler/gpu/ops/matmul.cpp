@@ -23,39 +23,18 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return {};
 }
 
-// Rows and tokens that a workgroup of shaders/ops/matmul_cm_i8.glsl has.
-constexpr uint32_t kWideRows = 128, kWideTokens = 64, kWideLocal = 256;
-
-/// What runs in its place where the device has cooperative matrices.
-Status addWide(const std::string& name, uint64_t rows, GpuBuilder& builder, Constants constants,
-               artifact::GpuDispatchT& d) {
-  std::erase_if(constants, [](const codegen::SpecValue& c) {
-    return c.id == kSpecLocal || c.id == kSpecLanes || c.id == kSpecTeamRows;
-  });
-  constants.push_back({kSpecLocal, kWideLocal});
-  CORTIQ_ASSIGN_OR_RETURN(d.wide_module, builder.module(name, std::move(constants)));
-  d.wide_groups = ceilDiv(rows, kWideRows);
-  d.wide_chunk = kWideTokens;
-  return {};
-}
-
 /// What runs where there are several tokens.
 Status addMany(const artifact::WeightT& weight, uint64_t rows, bool eightBits, GpuBuilder& builder, Constants constants,
                artifact::GpuDispatchT& d) {
   const std::string tiles = eightBits ? codecTemplate("matmul_tile_i8", weight) : std::string();
   uint32_t tokens = kManyTokens;
   if (!tiles.empty()) {
-    std::erase_if(constants, [](const codegen::SpecValue& c) {
-      return c.id == kSpecLocal || c.id == kSpecLanes || c.id == kSpecTeamRows;
-    });
-    constants.push_back({kSpecLocal, kTileShape.local});
-    constants.push_back({kSpecLanes, kTileShape.lanes});
-    constants.push_back({kSpecTeamRows, kTileShape.teamRows});
+    setShape(kTileShape, constants);
     d.many_groups = kTileShape.groups(rows);
     tokens = kTileTokens;
   }
-  if (const std::string wide = eightBits ? codecTemplate("matmul_cm_i8", weight) : std::string(); !wide.empty())
-    CORTIQ_RETURN_IF_ERROR(addWide(wide, rows, builder, constants, d));
+  if (eightBits)
+    CORTIQ_RETURN_IF_ERROR(addWide(weight, rows, {}, builder, constants, d));
   constants.push_back({kSpecTokens, tokens});
   const std::string name = !tiles.empty() ? tiles : codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(d.many_module, builder.module(name, std::move(constants)));

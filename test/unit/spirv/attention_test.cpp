@@ -21,6 +21,7 @@ struct HeadShape {
   bool step = false;  ///< token by token, with one dispatch for all of attention
   bool bytes = false; ///< the cache is in 8 bits
   bool join = false;  ///< which joins its shares as well
+  bool tile = false;  ///< with workgroups that take sixteen tokens
 };
 
 /// Values as a cache in 8 bits gives them back.
@@ -107,8 +108,12 @@ protected:
         run("rope_kv", prep, d);
         d.push[3] = s.dim; // sinks
       }
-      d.grid = {s.heads, s.shares, kBatch};
-      run("attention", attend, d);
+      if (s.tile) {
+        std::erase(attend, std::pair<uint32_t, uint32_t>(kSpecShares, 1));
+        attend.push_back({kSpecTokens, 16});
+      }
+      d.grid = {s.heads, s.shares, s.tile ? (kBatch + 15) / 16 : kBatch};
+      run(s.tile ? "attention_tile" : "attention", attend, d);
       d.grid = {s.heads, 1, kBatch};
       if (s.join)
         for (uint32_t h = 0; h < s.heads; ++h)
@@ -199,6 +204,17 @@ TEST_F(Attention, WindowsSinksAndCaps) {
 }
 TEST_F(Attention, WideValuesInHalves) {
   check({.heads = 3, .kv_heads = 1, .dim = 16, .v_dim = 80, .local = 32, .half = true});
+}
+
+TEST_F(Attention, Tiles) {
+  check({.heads = 4, .kv_heads = 2, .dim = 16, .v_dim = 16, .local = 32, .tile = true});
+  HeadShape shape = kSliding;
+  shape.tile = true;
+  check(shape);
+  shape = {.heads = 3, .kv_heads = 1, .dim = 48, .v_dim = 80, .local = 64, .half = true, .tile = true};
+  check(shape);
+  shape.half = false, shape.bytes = true;
+  check(shape);
 }
 
 TEST_F(Attention, Bytes) {

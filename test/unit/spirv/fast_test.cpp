@@ -29,7 +29,7 @@ protected:
     d.buffers[kArena].resize(at + q8_words(count));
     d.buffers[kStep] = {1, 0, 0, 0};
     d.push = {0, 0, at};
-    d.grid = {(count + 1023) / 1024, 1, 1};
+    d.grid = {(count + 127) / 128, 1, 1};
     run("quantize", {{0, 32}, {1, count}}, d);
     return Words(d.buffers[kArena].begin() + at, d.buffers[kArena].end());
   }
