@@ -201,7 +201,7 @@ Status lowerDownPairs(const ExpertGroup& group, GpuBuilder& builder) {
   CORTIQ_RETURN_IF_ERROR(addRole(*group.down, group, builder, constants, d));
   addTiles(group, 2, builder, constants, d);
   if (tiled(group, builder))
-    CORTIQ_RETURN_IF_ERROR(addWide(weight, weight.rows, {.tokens = kTileTokens}, builder, constants, d));
+    CORTIQ_RETURN_IF_ERROR(addWide(weight, weight.rows, {.rows = 128, .tokens = kTileTokens}, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
   builder.dispatch(std::move(d));
   return {};

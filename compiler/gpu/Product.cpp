@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-#include <cstdlib>
 
 namespace cortiq::compiler {
 
@@ -54,15 +52,13 @@ Status addWide(const artifact::WeightT& weight, uint64_t rows, WideShape shape, 
   const std::string name = codecTemplate("matmul_cm_i8", weight);
   if (name.empty())
     return {};
-  uint32_t ahead = 2, sets = 1;
-  if (const char* text = std::getenv(shape.tokens == 32 ? "WIDE_EXPERTS" : "WIDE")) // to be removed
-    std::sscanf(text, "%u,%u,%u,%u", &shape.rows, &shape.tokens, &ahead, &sets);
+  constexpr uint32_t kAhead = 2, kSets = 1; // more of either costs workgroups side by side
   const uint32_t local = shape.rows * shape.matrices * shape.tokens / 32; // 32 by 32 a subgroup of 32
   setShape({local, kTileShape.lanes, shape.rows * 32 / local}, constants);
   std::erase_if(constants, [](const codegen::SpecValue& c) { return c.id == kSpecTokens || c.id == kSpecAhead; });
   constants.push_back({kSpecTokens, shape.tokens});
-  constants.push_back({kSpecAhead, ahead});
-  constants.push_back({kSpecSets, sets});
+  constants.push_back({kSpecAhead, kAhead});
+  constants.push_back({kSpecSets, kSets});
   CORTIQ_ASSIGN_OR_RETURN(d.wide_module, builder.module(name, std::move(constants)));
   d.wide_groups = ceilDiv(rows, shape.rows);
   d.wide_chunk = shape.tokens;

@@ -40,7 +40,7 @@ inline constexpr uint32_t kManyTokens = 4;
 
 /// A tile on cooperative matrices: rows of each matrix, and tokens. Both are multiples of 32.
 struct WideShape {
-  uint32_t rows = 128, tokens = 64, matrices = 1;
+  uint32_t rows = 64, tokens = 64, matrices = 1;
 };
 /// What runs in place of `d` with these constants where the device has cooperative matrices, if the codec has a shader
 /// for it.

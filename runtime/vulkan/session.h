@@ -57,9 +57,9 @@ private:
   };
   struct Recording {
     std::vector<Segment> segments;
-    std::unique_ptr<Timestamps> clock; ///< with a profile
+    std::unique_ptr<Timestamps> clock;                   ///< with a profile
     uint64_t dispatches = 0, barriers = 0, matrices = 0; ///< the last: of them on cooperative matrices
-    std::vector<const artifact::GpuStep*> remaps; ///< nobody is missing: what choices count for
+    std::vector<const artifact::GpuStep*> remaps;        ///< nobody is missing: what choices count for
   };
   struct Key {
     uint64_t tokens, heads; ///< at most

@@ -16,12 +16,12 @@ layout(constant_id = SPEC_TOKENS) const uint kTokens = 16;
 #include "common/q8.glsl"
 
 const float kNever = -1e30;
-const uint kChunks = (kHeadDim + 7) / 8;                   // of 8 values, of a key
+const uint kChunks = (kHeadDim + 15) / 16 * 2;             // of 8 values, of a key; two are read together
 const uint kOwnValues = (kValueDim + kLocal - 1) / kLocal; // of a result, an invocation's
 const uint kSharers = kLocal / kTokens;                    // invocations that look for one token's largest score
 
 shared vec4 queries[kTokens * kChunks * 2];
-shared float scores[kTokens * kLocal]; // then weights
+shared vec4 scores[kTokens * kLocal / 4]; // of four positions; then weights
 shared float peaks[kTokens * kSharers];
 shared float most[kTokens], fades[kTokens], totals[kTokens];
 shared float staged[kQuantOut != 0 ? kTokens * kValueDim : 1];
@@ -39,25 +39,41 @@ float value_at_dim(uint at, uint d) {
   return kv32[at + d];
 }
 
+// Chunks c and c + 1 of a key, zeros behind its end.
+void two_chunks(uint at, uint c, out vec4 key[4]) {
+  cached_chunk(at, c, kHeadDim, key[0], key[1]);
+  cached_chunk(at, c + 1, kHeadDim, key[2], key[3]);
+}
+
+// Values d of four positions from p on; those outside of [from, end) count nothing.
+vec4 four_values(uint p, uint from, uint end, uint kv_head, uint d) {
+  vec4 value;
+  [[unroll]] for (uint k = 0; k < 4; ++k)
+    value[k] = value_at_dim(value_at(cache_row(clamp(p + k, from, end - 1)), kv_head), d);
+  return value;
+}
+
 // Scores of this invocation's position, of all tokens.
 void score(uint at, uint position, uint token, uint count) {
   float sums[kTokens];
   [[unroll]] for (uint t = 0; t < kTokens; ++t)
     sums[t] = 0.0;
-  for (uint c = 0; c < kChunks; ++c) {
-    vec4 low, high;
-    cached_chunk(at, c, kHeadDim, low, high);
-    [[unroll]] for (uint t = 0; t < kTokens; ++t) {
-      vec4 q = queries[(t * kChunks + c) * 2], r = queries[(t * kChunks + c) * 2 + 1];
-      sums[t] = fma(q.x, low.x, fma(q.y, low.y, fma(q.z, low.z, fma(q.w, low.w, sums[t]))));
-      sums[t] = fma(r.x, high.x, fma(r.y, high.y, fma(r.z, high.z, fma(r.w, high.w, sums[t]))));
-    }
+  vec4 key[4], next[4];
+  two_chunks(at, 0, next);
+  for (uint c = 0; c < kChunks; c += 2) {
+    key = next;
+    two_chunks(at, c + 2, next);
+    [[unroll]] for (uint t = 0; t < kTokens; ++t)
+      [[unroll]] for (uint j = 0; j < 4; ++j) {
+        vec4 q = queries[(t * kChunks + c) * 2 + j];
+        sums[t] = fma(q.x, key[j].x, fma(q.y, key[j].y, fma(q.z, key[j].z, fma(q.w, key[j].w, sums[t]))));
+      }
   }
   [[unroll]] for (uint t = 0; t < kTokens; ++t) {
     uint of = token + min(t, count - 1);
     float s = kSoftcap > 0.0 ? kSoftcap * bounded_tanh(sums[t] / kSoftcap) : sums[t];
     bool seen = position <= token_position(of) && position >= first_position(of);
-    scores[t * kLocal + local_index()] = seen ? s : kNever;
+    scores[(t * kLocal + local_index()) / 4][local_index() % 4] = seen ? s : kNever;
   }
 }
 
@@ -66,7 +82,7 @@ void weigh() {
   uint t = local_index() / kSharers, part = local_index() % kSharers;
   float peak = kNever;
   for (uint i = part; i < kLocal; i += kSharers)
-    peak = max(peak, scores[t * kLocal + i]);
+    peak = max(peak, scores[(t * kLocal + i) / 4][i % 4]);
   peaks[local_index()] = peak;
   barrier();
   float before = most[t];
@@ -75,9 +91,9 @@ void weigh() {
     peak = max(peak, peaks[t * kSharers + i]);
   float sum = 0.0;
   for (uint i = part; i < kLocal; i += kSharers) {
-    float s = scores[t * kLocal + i];
+    float s = scores[(t * kLocal + i) / 4][i % 4];
     float weight = s == kNever ? 0.0 : exp(s - peak);
-    scores[t * kLocal + i] = weight;
+    scores[(t * kLocal + i) / 4][i % 4] = weight;
     sum += weight;
   }
   barrier();
@@ -145,15 +161,15 @@ void main() {
     [[unroll]] for (uint v = 0; v < kTokens * kOwnValues; ++v)
       sums[v] *= fades[v / kOwnValues];
     uint from = max(base, first_position(token)), end = min(base + kLocal, last + 1);
-    for (uint p = base; p < end; p += 4) {
-      [[unroll]] for (uint o = 0; o < kOwnValues; ++o) {
-        uint d = min(o * kLocal + local_index(), kValueDim - 1);
-        vec4 value;
-        [[unroll]] for (uint k = 0; k < 4; ++k)
-          value[k] = value_at_dim(value_at(cache_row(clamp(p + k, from, end - 1)), kv_head), d);
+    [[unroll]] for (uint o = 0; o < kOwnValues; ++o) {
+      uint d = min(o * kLocal + local_index(), kValueDim - 1);
+      vec4 value, next = four_values(base, from, end, kv_head, d), after = four_values(base + 4, from, end, kv_head, d);
+      for (uint p = base; p < end; p += 4) {
+        value = next;
+        next = after;
+        after = four_values(p + 8, from, end, kv_head, d);
         [[unroll]] for (uint t = 0; t < kTokens; ++t) {
-          uint at = t * kLocal + p - base;
-          vec4 weight = vec4(scores[at], scores[at + 1], scores[at + 2], scores[at + 3]);
+          vec4 weight = scores[(t * kLocal + p - base) / 4];
           uint v = t * kOwnValues + o;
           sums[v] = fma(weight.x, value.x, fma(weight.y, value.y, fma(weight.z, value.z, fma(weight.w, value.w, sums[v]))));
         }

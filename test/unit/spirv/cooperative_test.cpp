@@ -20,13 +20,12 @@ std::map<uint32_t, uint32_t> opcodes(const std::vector<uint32_t>& words) {
 
 TEST(Cooperative, ModulesAreOfTheSharedExtension) {
   for (const char* codec : {"q4_0", "q8_0", "q4_k", "q6_k", "iq2_xxs"}) {
-    const auto made = specialise_shader(
-        std::string("matmul_cm_i8_") + codec,
-        std::vector<SpecValue>{{formats::kSpecLocal, 256},
-                               {formats::kSpecRows, 512},
-                               {formats::kSpecCols, 1024},
-                               {formats::kSpecTokens, 64},
-                               {formats::kSpecTeamRows, 16}});
+    const auto made =
+        specialise_shader(std::string("matmul_cm_i8_") + codec, std::vector<SpecValue>{{formats::kSpecLocal, 256},
+                                                                                       {formats::kSpecRows, 512},
+                                                                                       {formats::kSpecCols, 1024},
+                                                                                       {formats::kSpecTokens, 64},
+                                                                                       {formats::kSpecTeamRows, 16}});
     ASSERT_TRUE(made.ok()) << made.status().message();
     auto counts = opcodes(*made);
     EXPECT_EQ(counts[4456], 4u) << "types of matrices: two factors, a sum and scales";
