@@ -176,7 +176,7 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->group(machine);
   app.add_option("--target", o.target,
                  "instruction set to run, of those that the artifact holds (default: the best that this machine has); "
-                 "for a model: to compile it for (default: native)")
+                 "for a model: to compile it for (default: native, and vulkan where --device names a GPU)")
       ->type_name("NAME")
       ->group(machine);
   app.add_flag("--verify", o.verify, "check the hash of every part of the weights first")->group(machine);

@@ -97,8 +97,17 @@ def check_model(tally, args, name, numerics, folder, environment):
         check_matrices(tally, args, artifact, spec, folder, environment)
     if name == MODELS[0][0]:
         check_without(tally, args, artifact, spec)
+        check_whole_model(tally, args, name, spec, folder, environment)
         check_perplexity(tally, args, artifact, folder, environment)
         check_library(tally, args, artifact, spec)
+
+
+def check_whole_model(tally, args, name, spec, folder, environment):
+    """Who names a GPU for a model has it compiled for it."""
+    environment = {**environment, "XDG_CACHE_HOME": os.path.join(folder, "compiled")}
+    count, result = generate(args, model_file(args, name), spec, ["--device", "0", "--numerics", "exact"], environment)
+    check_tokens(tally, "a model and a device", spec, count, result)
+    tally.check("a model and a device: all on it", "in between: 0" not in result.stderr and f"--stats says: {result.stderr}")
 
 
 def check_perplexity(tally, args, artifact, folder, environment):

@@ -84,6 +84,10 @@ Status run(RunOptions& options, int argc, char** argv) {
     for (const std::string& file : cortiq::formats::model_files(options.file))
       cortiq::formats::remember_input(file);
     CORTIQ_RETURN_IF_ERROR(cortiq::formats::check_output(options.logits));
+    // Who names a GPU wants the model compiled for it.
+    const bool names_gpu = !options.device.empty() && options.device != "auto" && options.device != "none";
+    if (options.target.empty() && (names_gpu || !options.gpu_experts.empty()))
+      options.target = "native,vulkan";
     StatusOr<cortiq::tools::CachedArtifact> artifact = cortiq::tools::compile_into_cache(options);
     if (!artifact.ok())
       return artifact.status();
