@@ -13,12 +13,14 @@ int code_sum(uint both, uint s, uint x[8]) {
 }
 
 // `sum` and what a scale s applies to, `exact` being the sum of levels times activations of scale `scale`, `codes` that of the
-// activations.
+// activations. Each step is rounded as it is written: of two products that are added a compiler may choose which one is
+// rounded first, and it has to be the same in all shaders.
 float add_scaled(int exact, int codes, int zero, vec2 s, float scale, float sum) {
-  float value = float(exact - zero * codes) * (s.x * kUnit);
+  precise float value = float(exact - zero * codes) * (s.x * kUnit);
   if (kMinimum)
     value = fma(float(-codes), s.y, value);
-  return fma(value, scale, sum);
+  precise float next = fma(value, scale, sum);
+  return next;
 }
 
 // `sum` and the group's product. q and s are the group's levels and scales; x, scale and both the activations' codes, their

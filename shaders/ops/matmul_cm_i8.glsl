@@ -175,10 +175,11 @@ vec4 sum00, sum01, sum02, sum03, sum10, sum11, sum12, sum13;
 
 vec4 added(FACTOR_W w, FACTOR_X x, vec4 scale, vec4 minimum, vec4 input_scale, vec4 codes, vec4 sum) {
   PRODUCT exact = coopMatMulAddNV(w, x, PRODUCT(kShiftBits));
-  vec4 value = (intBitsToFloat(ivec4(exact[0], exact[1], exact[2], exact[3])) - kShift) * scale;
+  precise vec4 value = (intBitsToFloat(ivec4(exact[0], exact[1], exact[2], exact[3])) - kShift) * scale;
   if (kMinimum)
     value = fma(codes, minimum, value);
-  return fma(value, input_scale, sum);
+  precise vec4 next = fma(value, input_scale, sum);
+  return next;
 }
 
 #define LOAD_W(w, a) \
@@ -217,8 +218,9 @@ void add_products(uint set, uint k) {
 // Whether nothing happens to a product that needs others beside it.
 bool direct() { return kPair == 0 && kQuantOut == 0 && kNormIn == 0 && kNormOut == 0 && kShared == 0; }
 
-void put_one(uint r, uint t, float y) {
-  y *= kScale;
+void put_one(uint r, uint t, float sum) {
+  precise float scaled = sum * kScale; // what is added to it is added to the rounded product, as product_write does
+  float y = scaled;
   if (!direct()) {
     products[(r / kGroupRows * kTokens + t) * kGroupRows + r % kGroupRows] = y;
     return;
