@@ -60,13 +60,19 @@ TEST(KernelTilesTest, AVaryingKernelTakesItsRowGroupsInParts) {
 }
 
 TEST(KernelTilesTest, FewTokensOfALargeBatchTakeTheVaryingKernel) {
+  std::vector<float> out(2 * formats::kRowGroup);
+  std::vector<uint8_t> weights(2 * kGroupBytes), act(1);
   formats::KernelArgs args{};
+  args.weights = weights.data();
+  args.act = act.data();
+  args.out = out.data();
   args.groups = 2;
   seen().clear();
   run_tiles(kTiles, args, 64, 256);
   ASSERT_EQ(seen().size(), 1);
   EXPECT_TRUE(seen()[0].varying);
   EXPECT_EQ(seen()[0].args.tokens, 64);
+  args.out = out.data();
   seen().clear();
   run_tiles(kTiles, args, 64, 64);
   EXPECT_FALSE(seen()[0].varying);
