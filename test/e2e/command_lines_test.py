@@ -30,7 +30,7 @@ REFUSED = [
     ("cortiq-bench", ("ARTIFACT", "--shape", "2x32"), ("--shape",)),
     ("cortiq-bench", ("ARTIFACT", "--numerics", "exact"), ("--numerics",)),
     ("cortiq-run", ("ARTIFACT", "-p", "a", "--gpu-experts", "bank"), ("--gpu-experts", "compiled already")),
-    ("cortiq-run", ("MODEL", "-p", "a", "--gpu-experts", "bank"), ("add vulkan to --target",)),
+    ("cortiq-run", ("MODEL", "-p", "a", "--target", "x86-64-v3", "--gpu-experts", "bank"), ("add vulkan to --target",)),
     ("cortiq-bench", ("ARTIFACT", "--gpu-experts", "bank"), ("--gpu-experts", "--synthetic")),
     ("cortiq-bench", ("ARTIFACT", "--bandwidth"), ("FILE", "--bandwidth")),
     ("cortiq-bench", ("--bandwidth", "--json"), ("--json", "--bandwidth")),
