@@ -2,7 +2,8 @@
 
 // kPlanes, the layout of GPU targets: the canonical record form (layout.h) with every field in a plane of its own, so
 // that neighbouring lanes of a processor, which have neighbouring blocks, find their codes in consecutive 16 bytes and
-// their scales beside each other. Some codecs order the bytes of a block anew for it (plane_order.h), as many as before.
+// their scales beside each other. Some codecs order the bytes of a block anew for it (plane_order.h), as many as
+// before.
 //
 // The tensor part stands first, then the codebook of codecs that have one (codebook.h). Then come the planes, header
 // fields before record fields, in the order of r16_format(); each starts at a multiple of 16. A plane of a header field
