@@ -5,6 +5,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 #include "formats/codec/tensor_scale.h"
 
 namespace cortiq::formats {
@@ -24,6 +25,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kI2SCodec = tensor_scaled(CodecId::kI2_S, "i2_s", "I2_S", 36, 128, payload_bytes, decode_row);
+constinit const Codec kI2SCodec =
+    gguf_only(CodecId::kI2_S, "i2_s", "I2_S", 36, 128, DotForm::kAffineInt, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

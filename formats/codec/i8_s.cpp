@@ -4,6 +4,7 @@
 #include "formats/codec/codec_rows.h"
 #include "formats/codec/half.h"
 #include "formats/codec/payload_size.h"
+#include "formats/codec/row_kinds.h"
 #include "formats/codec/tensor_scale.h"
 
 namespace cortiq::formats {
@@ -22,6 +23,7 @@ void decode_row(const uint8_t* payload, uint64_t rows, uint64_t cols, uint64_t r
 
 } // namespace
 
-constinit const Codec kI8SCodec = tensor_scaled(CodecId::kI8_S, "i8_s", "I8_S", 37, 1, payload_bytes, decode_row);
+constinit const Codec kI8SCodec =
+    gguf_only(CodecId::kI8_S, "i8_s", "I8_S", 37, 1, DotForm::kAffineInt, payload_bytes, decode_row);
 
 } // namespace cortiq::formats

@@ -11,10 +11,10 @@
 
 namespace cortiq::formats {
 
-/// GGUF's contiguous blocks (block_decode.h).
-template <uint32_t kWeights, uint32_t kBytes, auto kDecode>
-constexpr Codec gguf_blocks(CodecId id, std::string_view name, std::string_view gguf_name, int gguf_code,
-                            DotForm form) {
+/// What only GGUF files have; `block` weights share what there is of them.
+constexpr Codec gguf_only(CodecId id, std::string_view name, std::string_view gguf_name, int gguf_code, uint32_t block,
+                          DotForm form, decltype(Codec::payload_bytes) payload_bytes,
+                          decltype(Codec::decode_row) decode_row) {
   return {
       .id = id,
       .name = name,
@@ -22,14 +22,24 @@ constexpr Codec gguf_blocks(CodecId id, std::string_view name, std::string_view 
       .gguf_name = gguf_name,
       .cmf_code = -1,
       .gguf_code = gguf_code,
-      .block = kWeights,
-      .block_bytes = kBytes,
+      .block = block,
+      .block_bytes = 0,
       .flat = false,
       .needs_matrix = false,
       .form = form,
-      .payload_bytes = contiguous_payload_bytes,
-      .decode_row = decode_blocks<kWeights, kBytes, kDecode>,
+      .payload_bytes = payload_bytes,
+      .decode_row = decode_row,
   };
+}
+
+/// GGUF's contiguous blocks (block_decode.h).
+template <uint32_t kWeights, uint32_t kBytes, auto kDecode>
+constexpr Codec gguf_blocks(CodecId id, std::string_view name, std::string_view gguf_name, int gguf_code,
+                            DotForm form) {
+  Codec row = gguf_only(id, name, gguf_name, gguf_code, kWeights, form, contiguous_payload_bytes,
+                        decode_blocks<kWeights, kBytes, kDecode>);
+  row.block_bytes = kBytes;
+  return row;
 }
 
 /// Numbers of kBytes bytes that both containers have.
@@ -40,25 +50,6 @@ constexpr Codec plain_numbers(CodecId id, std::string_view name, std::string_vie
   row.cmf_name = name;
   row.cmf_code = cmf_code;
   return row;
-}
-
-/// CMF's tables of raw data, which are never weights.
-constexpr Codec raw_data(CodecId id, std::string_view name, int cmf_code, uint32_t bytes) {
-  return {
-      .id = id,
-      .name = name,
-      .cmf_name = name,
-      .gguf_name = "",
-      .cmf_code = cmf_code,
-      .gguf_code = -1,
-      .block = 1,
-      .block_bytes = bytes,
-      .flat = false,
-      .needs_matrix = false,
-      .form = DotForm::kNone,
-      .payload_bytes = contiguous_payload_bytes,
-      .decode_row = nullptr,
-  };
 }
 
 /// A matrix of a CMF file, stored in planes; `block` weights share what there is of them.
@@ -79,6 +70,14 @@ constexpr Codec cmf_planes(CodecId id, std::string_view name, int cmf_code, uint
       .payload_bytes = payload_bytes,
       .decode_row = decode_row,
   };
+}
+
+/// CMF's tables of raw data, which are never weights.
+constexpr Codec raw_data(CodecId id, std::string_view name, int cmf_code, uint32_t bytes) {
+  Codec row = cmf_planes(id, name, cmf_code, 1, DotForm::kNone, contiguous_payload_bytes, nullptr);
+  row.block_bytes = bytes;
+  row.needs_matrix = false;
+  return row;
 }
 
 /// CMF's matrices of contiguous blocks.

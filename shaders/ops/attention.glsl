@@ -6,12 +6,8 @@
 // asked for before that is done. With kJoin the workgroup that is the last of a head's shares joins them; without,
 // attention_combine does.
 
-layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
-layout(constant_id = SPEC_WINDOW) const uint kWindow = 0;
-layout(constant_id = SPEC_SOFTCAP) const float kSoftcap = 0.0;
-layout(constant_id = SPEC_SINKS) const uint kSinks = 0;
-layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
-layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // the result is in 8 bits; values a head are whole groups of 32
+#include "common/attention.glsl"
+
 layout(constant_id = SPEC_PREP) const uint kPrep = 0;
 layout(constant_id = SPEC_SHARES) const uint kShares = 1;
 layout(constant_id = SPEC_JOIN) const uint kJoin = 0;

@@ -2,12 +2,8 @@
 // rotation score without cap. Else as attention. A workgroup has one head of one token; grid: heads in x, tokens in z.
 // Input: queries; aux: queries without rotation. Slots of kValueChunks invocations take values in turn.
 
-layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
-layout(constant_id = SPEC_WINDOW) const uint kWindow = 0;
-layout(constant_id = SPEC_SOFTCAP) const float kSoftcap = 0.0;
-layout(constant_id = SPEC_SINKS) const uint kSinks = 0;
-layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
-layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0;
+#include "common/attention.glsl"
+
 layout(constant_id = SPEC_ANCHORS) const uint kAnchors = 0;
 layout(constant_id = SPEC_WINDOWS) const uint kWindows = 0; // each KV head's window stands in a table
 

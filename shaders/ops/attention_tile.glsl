@@ -2,12 +2,8 @@
 // and values; grid: heads in x, tokens in z. Positions are taken kLocal at a time, counted from the first one there is: what a
 // token gets does not depend on the tokens beside it. First an invocation has a position, then values of a head.
 
-layout(constant_id = SPEC_SCALE) const float kScale = 1.0;
-layout(constant_id = SPEC_WINDOW) const uint kWindow = 0;
-layout(constant_id = SPEC_SOFTCAP) const float kSoftcap = 0.0;
-layout(constant_id = SPEC_SINKS) const uint kSinks = 0;
-layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
-layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // the result is in 8 bits; values a head are whole groups of 32
+#include "common/attention.glsl"
+
 layout(constant_id = SPEC_TOKENS) const uint kTokens = 16;
 
 #include "common/activation.glsl"

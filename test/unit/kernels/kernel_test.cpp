@@ -32,6 +32,14 @@ void expect_close(const KernelProblem& problem, const KernelData& data, const st
 
 constexpr X86Target kTiles{"amx", {.lanes = 16, .dot4 = true, .byte_tables = true, .tiles = true}};
 
+/// Whether machine code on tiles runs here; said where it does not.
+bool has_tiles() {
+  const std::string missing = testing::missing_for(kTiles.name);
+  if (!missing.empty())
+    std::printf("machine code not run for %s: this machine lacks %s\n", kTiles.name, missing.c_str());
+  return missing.empty();
+}
+
 class KernelTest : public ::testing::TestWithParam<const formats::Codec*> {};
 
 TEST_P(KernelTest, InterpretedKernelsMatchTheReferenceDecode) {
@@ -123,9 +131,7 @@ TEST_P(KernelTest, ResultsAreBitEqualInEveryTileAndOnEveryTarget) {
 /// where there are tiles. Neither the tokens nor the row groups fill whole blocks.
 TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
   mlir::MLIRContext context;
-  const std::string missing = testing::missing_for(kTiles.name);
-  if (!missing.empty())
-    std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());
+  const bool runs = has_tiles();
   std::vector<uint64_t> lengths = row_lengths(*GetParam());
   // Longer than a chunk of the panel.
   const uint64_t block = GetParam()->block ? GetParam()->block : 32;
@@ -149,7 +155,7 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
       std::vector<std::vector<float>> results = {run_kernel(problem, data, [&](const formats::KernelArgs* args) {
         ASSERT_TRUE(mlir::succeeded(vec::interpretKernel(**kernel, args)));
       })};
-      if (missing.empty())
+      if (runs)
         results.push_back(run_machine_code(context, problem, kTiles, data));
       expect_close(problem, data, results[0]);
       KernelProblem single = problem;
@@ -172,9 +178,7 @@ TEST_P(KernelTest, TilesGiveTheBitsOfSingleTokens) {
 /// machine code where there are such tiles. Neither tokens, row groups nor chunks of K fill whole blocks.
 TEST_P(KernelTest, TilesOfBf16MatchTheRoundedReference) {
   mlir::MLIRContext context;
-  const std::string missing = testing::missing_for(kTiles.name);
-  if (!missing.empty())
-    std::printf("machine code not run for amx: this machine lacks %s\n", missing.c_str());
+  const bool runs = has_tiles();
   std::vector<uint64_t> lengths = row_lengths(*GetParam());
   const uint64_t block = GetParam()->block ? GetParam()->block : 32;
   lengths.push_back((2 * formats::kBf16ChunkWeights + 100 + block - 1) / block * block);
@@ -202,7 +206,7 @@ TEST_P(KernelTest, TilesOfBf16MatchTheRoundedReference) {
         ASSERT_TRUE(mlir::succeeded(vec::interpretKernel(**kernel, args)));
       });
       expect_close(problem, data, interpreted);
-      if (missing.empty())
+      if (runs)
         expect_close(problem, data, run_machine_code(context, problem, kTiles, data));
       if (HasFatalFailure())
         return;
