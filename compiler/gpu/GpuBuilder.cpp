@@ -274,6 +274,11 @@ GpuPlace GpuBuilder::resultPlace(uint32_t out, uint32_t actOut, uint64_t element
   return eightBits(first) ? scratch(elements) : place(first);
 }
 
+uint32_t GpuBuilder::onlyEightBits(uint32_t out, uint32_t actOut) const {
+  const uint32_t slot = std::min(out, actOut);
+  return std::max(out, actOut) == kAbsent && eightBits(slot) ? slot : kAbsent;
+}
+
 Status GpuBuilder::finishResults(const GpuPlace& from, uint32_t out, uint32_t actOut, uint64_t elements) {
   const uint32_t first = out != kAbsent ? out : actOut;
   if (eightBits(first))

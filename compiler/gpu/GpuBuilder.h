@@ -160,6 +160,9 @@ public:
   /// Where a call that leaves its result in natural or lane order is to put it: at its first slot's place, or in
   /// scratch if that is to be in 8 bits.
   GpuPlace resultPlace(uint32_t out, uint32_t actOut, uint64_t elements);
+  /// The one slot of both, if there is one and it is to be in 8 bits; kAbsent otherwise. A call that can make it so
+  /// needs neither of resultPlace and finishResults.
+  uint32_t onlyEightBits(uint32_t out, uint32_t actOut) const;
   /// What is to be done behind that call, for both its slots, of which one may be absent.
   Status finishResults(const GpuPlace& from, uint32_t out, uint32_t actOut, uint64_t elements);
   /// Room for `parts` floats of one token, until the next but one is asked for.
@@ -213,10 +216,11 @@ inline uint32_t deltaLocal(uint64_t valueDim) {
 
 /// Rows of a dispatch that has one invocation a value.
 struct ValueRows {
-  GpuPlace input, out;
-  uint64_t elements;
+  GpuPlace input = {}, out = {};
+  uint64_t elements = 0;
   const GpuPlace* aux = nullptr;
   uint32_t vector = 0; ///< start of what it has at kPushVector
+  bool codes = false;  ///< `out` is in 8 bits
 };
 Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRows& rows,
                       std::vector<codegen::SpecValue> constants);

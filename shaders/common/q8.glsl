@@ -62,3 +62,35 @@ void q8_store_eighth(uint row, uint count, uint g, uint k, vec4 x, bool store) {
     au32[row + q8_padded(count) * 9 + g] = (uint(near) & 0xffffu) | uint(far) << 16;
   }
 }
+
+// The groups of `items` items, by eight invocations each, or one where subgroups are smaller. ITEM##_ROW(i) is where the words
+// of item i start, ITEM##_GROUP(i) its group of `count` values, ITEM##_VALUE(i, j) value j of it, and whether it is stored
+// ITEM##_THERE(i). All of the workgroup come here.
+#define Q8_STORE_GROUPS(items, count, ITEM)                                                                      \
+  if (gl_SubgroupSize < 8) {                                                                                     \
+    for (uint own = local_index(); own < (items); own += kLocal) {                                               \
+      float group_values[32];                                                                                    \
+      for (uint j = 0; j < 32; ++j)                                                                              \
+        group_values[j] = ITEM##_VALUE(own, j);                                                                  \
+      if (ITEM##_THERE(own))                                                                                     \
+        q8_store(ITEM##_ROW(own), count, ITEM##_GROUP(own), group_values);                                       \
+    }                                                                                                            \
+  } else {                                                                                                       \
+    for (uint first_item = 0; first_item < (items); first_item += kLocal / 8) {                                  \
+      uint item = first_item + local_index() / 8, own = min(item, (items) - 1), k = local_index() % 8;           \
+      vec4 x = vec4(ITEM##_VALUE(own, 4 * k), ITEM##_VALUE(own, 4 * k + 1), ITEM##_VALUE(own, 4 * k + 2),        \
+                    ITEM##_VALUE(own, 4 * k + 3));                                                               \
+      q8_store_eighth(ITEM##_ROW(own), count, ITEM##_GROUP(own), k, x, own == item && ITEM##_THERE(own));        \
+    }                                                                                                            \
+  }
+
+// The same of one row, whose value i is Q8_VALUE(i), zero behind its end: `items` groups from `first` on, if there are so many.
+#define SPAN_ROW(i) span_row
+#define SPAN_GROUP(i) (span_first + (i))
+#define SPAN_VALUE(i, j) Q8_VALUE(32 * SPAN_GROUP(i) + (j))
+#define SPAN_THERE(i) (32 * SPAN_GROUP(i) < span_count)
+#define Q8_STORE_SPAN(row, count, first, items)                    \
+  {                                                                \
+    uint span_row = row, span_count = count, span_first = first;   \
+    Q8_STORE_GROUPS(items, span_count, SPAN)                       \
+  }

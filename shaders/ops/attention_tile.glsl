@@ -22,11 +22,6 @@ shared float peaks[kTokens * kSharers];
 shared float most[kTokens], fades[kTokens], totals[kTokens];
 shared float staged[kQuantOut != 0 ? kTokens * kValueDim : 1];
 
-uint first_position(uint token) {
-  uint end = token_position(token) + 1;
-  return kWindow != 0 && end > kWindow ? end - kWindow : 0;
-}
-
 float value_at_dim(uint at, uint d) {
   if (kCache == CACHE_F16)
     return unpackHalf2x16(kvu32[(at + d) / 2] >> (at + d) % 2 * 16).x;
@@ -109,21 +104,11 @@ void weigh() {
 void store_codes(uint token, uint h, uint count) {
   barrier();
   const uint each = kValueDim / 32;
-  if (gl_SubgroupSize < 8) {
-    for (uint i = local_index(); i < count * each; i += kLocal) {
-      float values[32];
-      for (uint v = 0; v < 32; ++v)
-        values[v] = staged[i / each * kValueDim + i % each * 32 + v];
-      q8_store(out_row(token + i / each), kHeads * kValueDim, h * each + i % each, values);
-    }
-    return;
-  }
-  for (uint first = 0; first < count * each; first += kLocal / 8) {
-    uint own = first + local_index() / 8, i = min(own, count * each - 1), k = local_index() % 8;
-    uint at = i / each * kValueDim + i % each * 32 + 4 * k;
-    q8_store_eighth(out_row(token + i / each), kHeads * kValueDim, h * each + i % each, k,
-                    vec4(staged[at], staged[at + 1], staged[at + 2], staged[at + 3]), own == i);
-  }
+#define CODES_ROW(i) out_row(token + (i) / each)
+#define CODES_GROUP(i) (h * each + (i) % each)
+#define CODES_VALUE(i, j) staged[(i) / each * kValueDim + (i) % each * 32 + (j)]
+#define CODES_THERE(i) true
+  Q8_STORE_GROUPS(count * each, kHeads * kValueDim, CODES)
 }
 
 void main() {

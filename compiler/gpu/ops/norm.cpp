@@ -16,7 +16,8 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::NormOpT& norm = *op.AsNormOp();
   const uint64_t elements = builder.elements(norm.input);
-  const GpuPlace out = builder.resultPlace(norm.out, norm.act_out, elements);
+  const uint32_t codes = norm.sum_out == kAbsent ? builder.onlyEightBits(norm.out, norm.act_out) : kAbsent;
+  const GpuPlace out = codes != kAbsent ? builder.place(codes) : builder.resultPlace(norm.out, norm.act_out, elements);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("rms_norm", {{kSpecLocal, elements >= 2048 ? 512u : 128u},
                                                                  {kSpecRows, uint32_t(elements)},
@@ -27,7 +28,8 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
                                                                  {kSpecAdd, norm.add != kAbsent},
                                                                  {kSpecSumOut, norm.sum_out != kAbsent},
                                                                  {kSpecCentered, norm.centered},
-                                                                 {kSpecWeighted, norm.weight != kAbsent}}));
+                                                                 {kSpecWeighted, norm.weight != kAbsent},
+                                                                 {kSpecQuantOut, codes != kAbsent}}));
   d.groups = 1;
   d.push.resize(kPushWords);
   builder.putSlot(d.push, kRowInput, norm.input);
@@ -37,7 +39,7 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   builder.putSlot(d.push, kRowAux, norm.add);
   builder.putSlot(d.push, kRowThird, norm.sum_out);
   builder.dispatch(std::move(d));
-  return builder.finishResults(out, norm.out, norm.act_out, elements);
+  return codes != kAbsent ? Status() : builder.finishResults(out, norm.out, norm.act_out, elements);
 }
 
 } // namespace

@@ -16,19 +16,31 @@ std::string take(const artifact::OpUnion&, const GpuBuilder&) {
   return {};
 }
 
+/// A call with results in natural or lane order, or in 8 bits if that is its only one.
+struct Results {
+  uint32_t out, actOut;
+  uint64_t elements;
+};
+Status dispatchResults(GpuBuilder& builder, std::string_view name, ValueRows rows, const Results& results,
+                       std::vector<codegen::SpecValue> constants) {
+  const uint32_t codes = builder.onlyEightBits(results.out, results.actOut);
+  rows.elements = results.elements;
+  rows.codes = codes != kAbsent;
+  rows.out = rows.codes ? builder.place(codes) : builder.resultPlace(results.out, results.actOut, results.elements);
+  constants.push_back({kSpecOutOrder, rows.out.lanes ? 1u : 0u});
+  CORTIQ_RETURN_IF_ERROR(dispatchValues(builder, name, rows, std::move(constants)));
+  return rows.codes ? Status() : builder.finishResults(rows.out, results.out, results.actOut, results.elements);
+}
+
 Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GluOpT& glu = *op.AsGluOp();
-  const uint64_t elements = builder.elements(glu.gate);
   const GpuPlace up = glu.up != kAbsent ? builder.place(glu.up) : GpuPlace();
-  const GpuPlace out = builder.resultPlace(glu.out, glu.act_out, elements);
-  CORTIQ_RETURN_IF_ERROR(dispatchValues(builder, "glu",
-                                        {builder.place(glu.gate), out, elements, glu.up != kAbsent ? &up : nullptr},
-                                        {{kSpecOutOrder, out.lanes ? 1u : 0u},
-                                         {kSpecAdd, glu.up != kAbsent},
-                                         {kSpecActivation, static_cast<uint32_t>(glu.activation)},
-                                         {kSpecAlpha, bitsOf(glu.alpha)},
-                                         {kSpecLimit, bitsOf(glu.limit)}}));
-  return builder.finishResults(out, glu.out, glu.act_out, elements);
+  return dispatchResults(builder, "glu", {.input = builder.place(glu.gate), .aux = glu.up != kAbsent ? &up : nullptr},
+                         {glu.out, glu.act_out, builder.elements(glu.gate)},
+                         {{kSpecAdd, glu.up != kAbsent},
+                          {kSpecActivation, static_cast<uint32_t>(glu.activation)},
+                          {kSpecAlpha, bitsOf(glu.alpha)},
+                          {kSpecLimit, bitsOf(glu.limit)}});
 }
 
 Status lowerAdd(const artifact::OpUnion& op, GpuBuilder& builder) {
@@ -42,12 +54,10 @@ Status lowerGate(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::GateOpT& gate = *op.AsGateOp();
   const uint64_t elements = builder.elements(gate.x);
   const GpuPlace g = builder.place(gate.g);
-  const GpuPlace out = builder.resultPlace(gate.out, gate.act_out, elements);
-  CORTIQ_RETURN_IF_ERROR(dispatchValues(builder, "gate", {builder.place(gate.x), out, elements, &g},
-                                        {{kSpecOutOrder, out.lanes ? 1u : 0u},
-                                         {kSpecFunction, static_cast<uint32_t>(gate.function)},
-                                         {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}}));
-  return builder.finishResults(out, gate.out, gate.act_out, elements);
+  return dispatchResults(builder, "gate", {.input = builder.place(gate.x), .aux = &g},
+                         {gate.out, gate.act_out, elements},
+                         {{kSpecFunction, static_cast<uint32_t>(gate.function)},
+                          {kSpecGroup, static_cast<uint32_t>(elements / builder.elements(gate.g))}});
 }
 
 Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
@@ -63,9 +73,12 @@ Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRow
                       std::vector<codegen::SpecValue> constants) {
   constants.push_back({kSpecLocal, kLocal});
   constants.push_back({kSpecRows, static_cast<uint32_t>(rows.elements)});
+  if (rows.codes)
+    constants.push_back({kSpecQuantOut, 1});
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, std::move(constants)));
-  d.groups = ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
+  d.groups = rows.codes ? ceilDiv(ceilDiv(rows.elements, 32), kLocal / 8)
+                        : ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
   d.push.resize(kPushWords);
   putRow(d.push, kRowInput, rows.input);
   putRow(d.push, kRowOut, rows.out);

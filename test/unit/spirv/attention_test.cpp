@@ -18,10 +18,13 @@ struct HeadShape {
   float cap = 0;
   bool sinks = false, half = false;
   uint32_t shares = 1;
-  bool step = false;  ///< token by token, with one dispatch for all of attention
-  bool bytes = false; ///< the cache is in 8 bits
-  bool join = false;  ///< which joins its shares as well
-  bool tile = false;  ///< with workgroups that take sixteen tokens
+  bool step = false;              ///< token by token, with one dispatch for all of attention
+  bool bytes = false;             ///< the cache is in 8 bits
+  bool join = false;              ///< which joins its shares as well
+  bool tile = false;              ///< with workgroups that take sixteen tokens
+  uint32_t batch = 30, steps = 3; ///< tokens that come at once, and how often; those of `step` come one by one
+  bool matrices = false;          ///< on products of matrices of halves
+  float large = 1;                ///< factor of queries
 };
 
 /// Values as a cache in 8 bits gives them back.
@@ -43,17 +46,33 @@ uint32_t byte_words(uint32_t values) {
 /// rope_kv writes positions 0.. token by token, attention reads them.
 class Attention : public ShaderTest {
 protected:
+  struct Inputs {
+    explicit Inputs(const HeadShape& s)
+        : batch(s.step ? 1 : s.batch), steps(s.step ? 36 : s.steps), positions(batch * steps),
+          q_stride(s.heads * s.dim), k_stride(s.kv_heads * s.dim), v_stride(s.kv_heads * s.v_dim),
+          q(random_floats(positions * q_stride, 1)), k(random_floats(positions * k_stride, 2)),
+          v(random_floats(positions * v_stride, 3)), sinks(random_floats(s.heads, 4)), q_norm(random_floats(s.dim, 5)) {
+      for (float& value : q_norm)
+        value *= s.large;
+    }
+    uint32_t batch, steps, positions, q_stride, k_stride, v_stride;
+    std::vector<float> q, k, v, sinks, q_norm;
+  };
+
   void check(const HeadShape& s) {
-    const uint32_t kBatch = s.step ? 1 : 30, kSteps = s.step ? 36 : 3;
-    const uint32_t q_stride = s.heads * s.dim, k_stride = s.kv_heads * s.dim, v_stride = s.kv_heads * s.v_dim;
-    const uint32_t row = k_stride + v_stride, pairs = s.dim / 4, positions = kSteps * kBatch;
-    const std::vector<float> q = random_floats(positions * q_stride, 1), k = random_floats(positions * k_stride, 2),
-                             sinks = random_floats(s.heads, 4), q_norm = random_floats(s.dim, 5);
-    std::vector<float> v = random_floats(positions * v_stride, 3);
+    std::vector<float> got;
+    attend(s, got);
+    if (!HasFatalFailure())
+      compare(s, got);
+  }
+
+  /// What comes of all positions.
+  void attend(const HeadShape& s, std::vector<float>& got) {
+    const auto [kBatch, kSteps, positions, q_stride, k_stride, v_stride, q, k, v, sinks, q_norm] = Inputs(s);
+    const uint32_t row = k_stride + v_stride, pairs = s.dim / 4;
     const uint32_t row_words =
         s.bytes ? s.kv_heads * (byte_words(s.dim) + byte_words(s.v_dim)) : row / (s.half ? 2 : 1);
     Words cache((s.ring ? s.ring : positions) * row_words);
-    std::vector<float> got;
     const uint32_t out_stride = lane_floats(s.heads * s.v_dim);
     for (uint32_t step = 0; step < kSteps; ++step) {
       Dispatch d;
@@ -108,12 +127,13 @@ protected:
         run("rope_kv", prep, d);
         d.push[3] = s.dim; // sinks
       }
-      if (s.tile) {
+      const uint32_t tokens = s.tile ? 16 : s.matrices ? 64 : 1; // of a workgroup
+      if (tokens != 1)
         std::erase(attend, std::pair<uint32_t, uint32_t>(kSpecShares, 1));
-        attend.push_back({kSpecTokens, 16});
-      }
-      d.grid = {s.heads, s.shares, s.tile ? (kBatch + 15) / 16 : kBatch};
-      run(s.tile ? "attention_tile" : "attention", attend, d);
+      if (s.tile)
+        attend.push_back({kSpecTokens, tokens});
+      d.grid = {s.heads, s.shares, (kBatch + tokens - 1) / tokens};
+      run(s.tile ? "attention_tile" : s.matrices ? "attention_cm_plain" : "attention", attend, d);
       d.grid = {s.heads, 1, kBatch};
       if (s.join)
         for (uint32_t h = 0; h < s.heads; ++h)
@@ -133,6 +153,10 @@ protected:
         for (uint32_t i = 0; i < s.heads * s.v_dim; ++i)
           got.push_back(std::bit_cast<float>(d.buffers[kArena][out_at + t * out_stride + lane_place(i)]));
     }
+  }
+
+  void compare(const HeadShape& s, const std::vector<float>& got) {
+    auto [batch, steps, positions, q_stride, k_stride, v_stride, q, k, v, sinks, q_norm] = Inputs(s);
     const std::vector<float> none;
     std::vector<std::vector<double>> keys;
     for (uint32_t p = 0; p < positions; ++p)
@@ -163,7 +187,7 @@ protected:
         for (const double sum : sums)
           want.push_back(sum / total);
       }
-    expect_near(got, want, s.half || s.bytes ? 5e-3 : 5e-6);
+    expect_near(got, want, s.half || s.bytes || s.matrices ? 5e-3 : 5e-6);
   }
 
 private:
@@ -215,6 +239,52 @@ TEST_F(Attention, Tiles) {
   check(shape);
   shape.half = false, shape.bytes = true;
   check(shape);
+}
+
+TEST_F(Attention, SixtyFourTokensByMatrices) {
+  HeadShape shape{.heads = 4, .kv_heads = 2, .dim = 16, .v_dim = 16, .local = 256, .batch = 70, .steps = 2};
+  shape.matrices = true;
+  check(shape);
+  shape.half = true;
+  shape.dim = 72, shape.v_dim = 80; // neither whole matrices nor whole runs of columns
+  check(shape);
+  shape.half = false, shape.bytes = true;
+  check(shape);
+  shape.bytes = false;
+  shape.dim = 160, shape.v_dim = 48; // fewer positions at a time
+  check(shape);
+  shape = kSliding;
+  shape.local = 256, shape.matrices = true;
+  check(shape);
+}
+TEST_F(Attention, SoundOfLargeQueriesByMatrices) {
+  HeadShape shape{.heads = 1, .kv_heads = 1, .dim = 16, .v_dim = 16, .local = 256};
+  shape.matrices = true;
+  shape.large = 3e30f;
+  std::vector<float> got;
+  attend(shape, got);
+  float largest = 0;
+  for (const float value : Inputs(shape).v)
+    largest = std::max(largest, std::abs(value));
+  for (const float value : got)
+    ASSERT_LE(std::abs(value), largest);
+}
+TEST_F(Attention, SameBitsHoweverAPromptIsCut) {
+  HeadShape shape{.heads = 2, .kv_heads = 1, .dim = 48, .v_dim = 32, .local = 256, .batch = 126, .steps = 1};
+  shape.half = shape.matrices = true;
+  for (const uint32_t window : {0u, 50u}) {
+    shape.window = window;
+    shape.batch = 126, shape.steps = 1;
+    std::vector<float> whole;
+    attend(shape, whole);
+    for (const uint32_t batch : {1u, 7u, 63u}) {
+      shape.batch = batch, shape.steps = 126 / batch;
+      std::vector<float> got;
+      attend(shape, got);
+      for (size_t i = 0; i < whole.size(); ++i)
+        ASSERT_EQ(bits(got[i]), bits(whole[i])) << "value " << i << ", " << batch << " at a time";
+    }
+  }
 }
 
 TEST_F(Attention, Bytes) {

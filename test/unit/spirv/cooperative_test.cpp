@@ -36,6 +36,19 @@ TEST(Cooperative, ModulesAreOfTheSharedExtension) {
   }
 }
 
+TEST(Cooperative, SoIsAttention) {
+  const auto made = specialise_shader("attention_cm", std::vector<SpecValue>{{formats::kSpecLocal, 256},
+                                                                             {formats::kSpecHeads, 24},
+                                                                             {formats::kSpecKvHeads, 8},
+                                                                             {formats::kSpecHeadDim, 128},
+                                                                             {formats::kSpecValueDim, 128},
+                                                                             {formats::kSpecCache, 1, true}});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  auto counts = opcodes(*made);
+  EXPECT_EQ(counts[4456], 3u) << "types of matrices: two factors and a sum";
+  EXPECT_EQ(counts[4459], 8u * 4 + 4 * 8) << "products: of 128 columns and 32 positions, of 64 positions and 64 values";
+}
+
 TEST(Cooperative, OtherModulesStayAsTheyAre) {
   const auto made = specialise_shader("finish", std::vector<SpecValue>{{formats::kSpecLocal, 64}});
   ASSERT_TRUE(made.ok());

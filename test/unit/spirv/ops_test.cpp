@@ -6,6 +6,7 @@
 #include "formats/artifact/shader_abi.h"
 #include "test/unit/spirv/activations.h"
 #include "test/unit/spirv/device.h"
+#include "test/unit/spirv/expect_q8.h"
 #include "test/unit/spirv/numbers.h"
 
 namespace cortiq::codegen {
@@ -158,6 +159,31 @@ TEST_F(OpTest, Elements) {
   for (const float x : input)
     want.push_back(2 * std::tanh(3.0 * x / 2));
   expect_near(out(false), want, kBound);
+}
+
+TEST_F(OpTest, ResultsInEightBitsAreThoseOfFloats) {
+  const std::vector<std::pair<const char*, std::vector<std::pair<uint32_t, uint32_t>>>> ops = {
+      {"rms_norm", {{kSpecScale, bits(0.5f)}, {kSpecBias, 1}, {kSpecAdd, 1}}},
+      {"glu", {{kSpecActivation, 1}}},
+      {"gate", {{kSpecGroup, 8}}}};
+  for (const auto& [name, constants] : ops) {
+    SCOPED_TRACE(name);
+    std::vector<float> floats;
+    for (const bool codes : {false, true}) {
+      lay_out(1096, 2);
+      auto given = constants;
+      given.insert(given.end(), {{kSpecLocal, 64}, {kSpecRows, n}, {kSpecQuantOut, codes}});
+      d.grid = {(n + 63) / 64, 1, token_count};
+      run(name, given, d);
+      if (HasFatalFailure())
+        return;
+      if (!codes)
+        floats = out(false);
+    }
+    for (uint32_t t = 0; t < token_count; ++t)
+      expect_q8(std::span(d.buffers[kArena]).subspan(out_at + t * lane_floats(n), q8_words(n)),
+                {floats.begin() + t * n, floats.begin() + (t + 1) * n});
+  }
 }
 
 TEST_F(OpTest, Argmax) {
