@@ -26,13 +26,18 @@ void norm_head(uint dim, bool weighted, uint weight) {
   barrier();
 }
 
+// Both values of pair i, rotated.
+vec2 rotated(uint token, uint i, float a, float b) {
+  float c = uintBitsToFloat(step_words[push[PUSH_COSINES] + token * kPairs + i]);
+  float s = uintBitsToFloat(step_words[push[PUSH_SINES] + token * kPairs + i]);
+  return vec2(a * c - b * s, b * c + a * s);
+}
+
 void rotate_head(uint token) {
   for (uint i = local_index(); i < kPairs; i += kLocal) {
-    float c = uintBitsToFloat(step_words[push[PUSH_COSINES] + token * kPairs + i]);
-    float s = uintBitsToFloat(step_words[push[PUSH_SINES] + token * kPairs + i]);
-    float a = head[i], b = head[i + kPairs];
-    head[i] = a * c - b * s;
-    head[i + kPairs] = b * c + a * s;
+    vec2 pair = rotated(token, i, head[i], head[i + kPairs]);
+    head[i] = pair.x;
+    head[i + kPairs] = pair.y;
   }
   barrier();
 }

@@ -21,20 +21,26 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::KvLayerT& cache = *builder.program().kv_layers[prep.layer];
   const HeadPrep made = headPrep(prep, builder);
   artifact::GpuDispatchT d;
-  CORTIQ_ASSIGN_OR_RETURN(d.module_,
-                          builder.module("rope_kv", {{kSpecLocal, 64},
-                                                     {kSpecHeads, prep.heads},
-                                                     {kSpecKvHeads, cache.kv_heads},
-                                                     {kSpecHeadDim, prep.head_dim},
-                                                     {kSpecValueDim, cache.v_dim},
-                                                     {kSpecPairs, made.pairs},
-                                                     {kSpecNormFlags, made.flags},
-                                                     {kSpecEps, bitsOf(prep.norm_eps)},
-                                                     {kSpecRing, builder.ring(prep.layer)},
-                                                     builder.cacheKind(),
-                                                     {kSpecTemperatureLength, bitsOf(prep.temperature_length)},
-                                                     {kSpecTemperatureScale, bitsOf(prep.temperature_scale)},
-                                                     {kSpecStill, prep.q_still != kAbsent}}));
+  std::vector<codegen::SpecValue> constants = {{kSpecLocal, 64},
+                                               {kSpecHeads, prep.heads},
+                                               {kSpecKvHeads, cache.kv_heads},
+                                               {kSpecHeadDim, prep.head_dim},
+                                               {kSpecValueDim, cache.v_dim},
+                                               {kSpecPairs, made.pairs},
+                                               {kSpecRing, builder.ring(prep.layer)},
+                                               builder.cacheKind(),
+                                               {kSpecTemperatureLength, bitsOf(prep.temperature_length)},
+                                               {kSpecTemperatureScale, bitsOf(prep.temperature_scale)}};
+  if (!builder.single() && made.flags == 0 && made.pairs % 2 == 0 && prep.q_still == kAbsent) {
+    constants[0].value = 256;
+    CORTIQ_ASSIGN_OR_RETURN(d.many_module, builder.module("rope_kv_row", constants));
+    d.many_groups = 1;
+    constants[0].value = 64;
+  }
+  constants.insert(
+      constants.end(),
+      {{kSpecNormFlags, made.flags}, {kSpecEps, bitsOf(prep.norm_eps)}, {kSpecStill, prep.q_still != kAbsent}});
+  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("rope_kv", std::move(constants)));
   d.groups = prep.heads + 2 * cache.kv_heads;
   d.layer = prep.layer;
   d.push.resize(kPushWords);

@@ -24,6 +24,7 @@ struct HeadShape {
   bool tile = false;              ///< with workgroups that take sixteen tokens
   uint32_t batch = 30, steps = 3; ///< tokens that come at once, and how often; those of `step` come one by one
   bool matrices = false;          ///< on products of matrices of halves
+  bool rows = false;              ///< heads without norms, prepared by a workgroup a token
   float large = 1;                ///< factor of queries
 };
 
@@ -109,7 +110,9 @@ protected:
                                                                        : s.half ? kCacheF16
                                                                                 : kCacheF32}};
       auto prep = shape, attend = shape;
-      prep.insert(prep.end(), {{kSpecPairs, pairs}, {kSpecNormFlags, 1}});
+      prep.push_back({kSpecPairs, pairs});
+      if (!s.rows)
+        prep.push_back({kSpecNormFlags, 1});
       attend.insert(attend.end(), {{kSpecScale, bits(0.3f)},
                                    {kSpecWindow, s.window},
                                    {kSpecSoftcap, bits(s.cap)},
@@ -123,8 +126,8 @@ protected:
           d.push[kPushCounters] = counters_at;
         }
       } else {
-        d.grid = {s.heads + 2 * s.kv_heads, 1, kBatch};
-        run("rope_kv", prep, d);
+        d.grid = {s.rows ? 1 : s.heads + 2 * s.kv_heads, 1, kBatch};
+        run(s.rows ? "rope_kv_row" : "rope_kv", prep, d);
         d.push[3] = s.dim; // sinks
       }
       const uint32_t tokens = s.tile ? 16 : s.matrices ? 64 : 1; // of a workgroup
@@ -172,7 +175,7 @@ protected:
     for (uint32_t p = 0; p < positions; ++p)
       for (uint32_t h = 0; h < s.heads; ++h) {
         const uint32_t kv_head = h / (s.heads / s.kv_heads);
-        const std::vector<double> query = turned(&q[p * q_stride + h * s.dim], s.dim, q_norm, p);
+        const std::vector<double> query = turned(&q[p * q_stride + h * s.dim], s.dim, s.rows ? none : q_norm, p);
         double total = s.sinks ? std::exp(sinks[h]) : 0;
         std::vector<double> sums(s.v_dim);
         for (uint32_t j = s.window && p + 1 > s.window ? p + 1 - s.window : 0; j <= p; ++j) {
@@ -241,6 +244,16 @@ TEST_F(Attention, Tiles) {
   check(shape);
 }
 
+TEST_F(Attention, HeadsOfAToken) {
+  HeadShape shape{.heads = 4, .kv_heads = 2, .dim = 24, .v_dim = 10, .local = 32};
+  shape.rows = true;
+  check(shape);
+  shape.dim = 16, shape.v_dim = 16;
+  shape.half = true;
+  check(shape);
+  shape.half = false, shape.bytes = true;
+  check(shape);
+}
 TEST_F(Attention, SixtyFourTokensByMatrices) {
   HeadShape shape{.heads = 4, .kv_heads = 2, .dim = 16, .v_dim = 16, .local = 256, .batch = 70, .steps = 2};
   shape.matrices = true;
