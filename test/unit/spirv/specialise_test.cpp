@@ -28,7 +28,7 @@ TEST(Specialise, EveryTemplateIsValidBeforeAndAfter) {
       continue; // the finish of products is the same for all codecs
     const StatusOr<std::vector<uint32_t>> module = specialise_shader(shader.name, std::vector<SpecValue>{{0, 128}});
     ASSERT_TRUE(module.ok()) << shader.name << ": " << module.status().message();
-    if (shader.name.starts_with("matmul_cm_"))
+    if (shader.name.starts_with("matmul_cm_") || shader.name == "attention_cm")
       continue; // it is of an extension now that validators of this age do not know
     EXPECT_TRUE(valid(*module)) << shader.name;
   }
