@@ -29,10 +29,14 @@ public:
   /// Tokens of a forward() call that the engine handles best; longer calls are legal.
   virtual uint64_t preferred_batch() const { return 64; }
 
-  /// Appends `tokens` (at least one) to the state. The logits of every token's position when `all_logits` (row-major
-  /// [tokens x vocab]), else of the last one only; valid until the next call. Fails for an id outside the vocabulary
-  /// and for more tokens than the context has room for; the state is then as before.
+  /// Appends `tokens` (at least one) of a prompt, or of any text that is given, to the state. The logits of every
+  /// token's position when `all_logits` (row-major [tokens x vocab]), else of the last one only; valid until the next
+  /// call. Fails for an id outside the vocabulary and for more tokens than the context has room for; the state is then
+  /// as before.
   virtual StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) = 0;
+  /// The same for a token that was generated: chosen from the logits of the one before. An engine may compute prompts
+  /// in other numbers than what is generated, and tells them apart by nothing but this.
+  virtual StatusOr<std::span<const float>> append(uint32_t token) { return forward({&token, 1}, false); }
 
   /// Whether forward() can give the largest logits of one row in place of the row.
   virtual bool can_top() const { return false; }
@@ -50,7 +54,7 @@ public:
   /// Should `next` follow the tokens held: logits of the token behind it, as the model guesses them. Empty when there
   /// is no guess to be had. The state is as before, but the logits of the last forward() are gone.
   virtual std::span<const float> draft(uint32_t /*next*/) { return {}; }
-  /// forward() of `token` and a guess of the one behind it, with the logits of both, bit for bit those of two calls.
+  /// append() of `token` and a guess of the one behind it, with the logits of both, bit for bit those of two calls.
   /// Taking the guess back, by rewind(position() - 1) before the next call, costs nothing.
   virtual StatusOr<std::span<const float>> verify(uint32_t token, uint32_t guess) {
     const uint32_t ids[] = {token, guess};

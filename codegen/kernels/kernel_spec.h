@@ -44,11 +44,9 @@ inline bool takes_many(const KernelSpec& spec) {
 /// Tokens of such a kernel where the target's list of tiles has none.
 inline constexpr uint32_t kManyTokens = 256;
 
-/// The same of kernels on tiles of bf16, which decode a row group less often: once for so many tokens.
+/// The same of kernels on tiles of bf16, which decode a row group less often: once for so many tokens. They serve
+/// prompts, of any number of tokens.
 inline constexpr uint32_t kBf16Tokens = 512;
-
-/// Tokens from which on these kernels are quicker than those for a few tokens.
-inline constexpr uint32_t kLeastBf16Tokens = 32;
 
 /// Tokens from which on a target's kernel on matrix instructions is quicker than those for a few tokens
 /// (docs/performance.md).

@@ -70,8 +70,8 @@ PathChoice choose_path(const PathQuestion& q) {
   if (on_tiles && q.bf16) {
     PathChoice choice;
     choice.path = Path::kBf16;
-    choice.from_tokens = kLeastBf16Tokens;
-    choice.why = "products of bf16 were asked for";
+    choice.from_tokens = 1;
+    choice.why = "the target multiplies matrices of bf16, which prompts may take";
     return choice;
   }
   if (on_tiles && q.forced != Path::kMaterialised) {

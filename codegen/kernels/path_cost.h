@@ -4,7 +4,7 @@
 //   fused         weights are decoded in registers, once for each few tokens (1 to 8, the target's token tiles)
 //   materialised  a row group is decoded once a call into the worker's memory, then multiplied with all tokens
 //   tiles         as materialised, multiplied on the target's tile registers
-//   bf16          as tiles, of bf16: other sums, for those who ask for them
+//   bf16          as tiles, of bf16 and so with other sums: for the tokens of prompts, however few; others are fused
 // The first always exists and serves few tokens on every path.
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct PathQuestion {
   KernelSpec spec;            ///< codec, layout, k, arm and target; tile and epilogue do not matter
   uint32_t tile = 1;          ///< tokens of the largest fused kernel
   bool tiles = false;         ///< the target has kernels on tiles
-  bool bf16 = false;          ///< … of bf16, and they are asked for
+  bool bf16 = false;          ///< … of bf16, and prompts may take them
   uint64_t room = 0;          ///< bytes of a worker's memory that a row group may take
   std::optional<Path> forced; ///< what was asked for
 };

@@ -80,13 +80,16 @@ std::string whyNoBank(const artifact::ProgramT& program) {
 
 /// Puts a module's program behind those that are in the program section, and a row for it into the manifest.
 /// With weights for a GPU it has a form for that too, and `noBank` is whyNoBank of it.
-Status addProgram(ModuleOp module, const KernelPlacement& placement, GpuWeights* gpuWeights, ArtifactContents& contents,
-                  std::string& noBank) {
+Status addProgram(ModuleOp module, const KernelPlacement& placement, GpuWeights* gpuWeights, bool halfPrompts,
+                  ArtifactContents& contents, std::string& noBank) {
   CORTIQ_ASSIGN_OR_RETURN(artifact::ProgramT program, buildProgram(module));
   CORTIQ_RETURN_IF_ERROR(setKernelOffsets(program, contents.kernels, placement));
   if (gpuWeights) {
     CORTIQ_RETURN_IF_ERROR(lowerToGpu(module, *gpuWeights, program).with_prefix("target vulkan"));
     noBank = whyNoBank(program);
+    for (const auto& profile : program.gpu_profiles)
+      profile->half_prompts = halfPrompts;
+    program.gpu->half_prompts = halfPrompts;
   }
   const std::vector<uint8_t> bytes = serializeProgram(program);
   contents.program.resize(llvm::alignTo(contents.program.size(), formats::kProgramAlignment));
@@ -126,7 +129,8 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
     gpuWeights.range = facts.gpuRange;
   std::string noBank;
   for (const TargetProgram& program : programs)
-    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr, contents, noBank));
+    CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr,
+                                      facts.gpuHalfPrompts, contents, noBank));
   if (facts.gpu && facts.gpuExperts != GpuExperts::kAll && !noBank.empty() && facts.note)
     facts.note("no expert lies in the bank of --gpu-experts: " + noBank);
   if (programs.size() == 1)

@@ -24,6 +24,7 @@ struct ArtifactFacts {
   bool gpu = false; ///< add the program's form for a GPU
   GpuExperts gpuExperts = GpuExperts::kAll;
   uint64_t gpuRange = 0;           ///< bytes that a device binds at least; 0: as Vulkan says
+  bool gpuHalfPrompts = false;     ///< prompts run on 16-bit matrices where a device has them
   std::vector<uint8_t> tokenizer;  ///< the tokenizer section
   uint32_t tokenCount = 0;         ///< ids that have a text
   std::string textAbsent;          ///< why `tokenizer` is empty, for whoever asks the artifact for text

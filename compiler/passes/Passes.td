@@ -162,15 +162,15 @@ def KernelChoosePath : Pass<"kernel-choose-path", "::mlir::ModuleOp"> {
     target. `path` forces it: words separated by commas, each `auto`, `fused`, `materialised` or `tiles`, or
     `PATTERN=word` for the weights whose names match (`*` and `?` stand for letters); the last that applies counts. `room` is what a worker's
     memory may take of a decoded row group; 0 stands for the larger of the target's second-level cache and 1 MiB. With
-    `bf16`, matrices of the fast arm whose path is not forced to fused are multiplied on tiles of bf16 where the target
-    has those (feature `amx_bf16`), and all buffers of `q8a` become `q8a_bf16`.
+    `bf16`, matrices of the fast arm whose path is not forced to fused are multiplied on tiles of bf16 for the tokens of
+    prompts, however few, where the target has those (feature `amx_bf16`), and all buffers of `q8a` become `q8a_bf16`.
 
     Input: a program with `cmf.target`. Output: the same with all paths set.
   }];
   let options = [
     Option<"path", "path", "std::string", "\"auto\"", "auto, fused, materialised or tiles; PATTERN=word for some weights">,
     Option<"room", "room", "uint64_t", "0", "bytes of a worker's memory for a decoded row group">,
-    Option<"bf16", "bf16", "bool", "false", "many tokens on tiles of bf16">];
+    Option<"bf16", "bf16", "bool", "false", "prompts on tiles of bf16">];
   let dependentDialects = ["::cortiq::kernel::KernelDialect"];
 }
 

@@ -133,6 +133,10 @@ StatusOr<Target> nativeTarget(const Host& host) {
     return unsupported("this machine lacks the CPU feature '" + std::string(missing) +
                        "' that the plainest target needs; name the target of another machine with --target");
   Target target = *best;
+  if (std::ranges::any_of(target.bf16Features, [&](std::string_view feature) {
+        return std::ranges::find(host.features, feature) == host.features.end();
+      }))
+    target.bf16Features.clear();
   target.l1Bytes = host.l1Bytes > 0 ? host.l1Bytes : target.l1Bytes;
   target.l2Bytes = host.l2Bytes > 0 ? host.l2Bytes : target.l2Bytes;
   target.cores = host.cores > 0 ? host.cores : target.cores;

@@ -22,9 +22,13 @@ struct Target {
   std::vector<int64_t> tokenTiles; ///< tokens that kernels are built for, ascending, starting with 1
   std::vector<std::string_view> bf16Features =
       {};                   ///< what kernels on tiles of bf16 need besides; empty: there are none
+  bool halfPrompts = false; ///< prompts are multiplied on these in the fast arm, unless it is said otherwise
   int64_t l1Bytes, l2Bytes; ///< data caches of one core
   int64_t cores;
 };
+
+/// The same as Target::halfPrompts for GPUs, whose matrices are f16.
+inline constexpr bool kHalfPromptsOnGpus = false;
 
 /// Makes kernels on tiles of bf16 part of what is asked of a target that has them; false for others.
 bool addBf16Tiles(Target& target);

@@ -414,16 +414,19 @@ private:
     return {};
   }
 
-  /// The order of tokens in the batch. The head runs on one range of them: tokens whose logits are wanted stand side by
-  /// side where that can be. Of a part of several tokens the last one becomes a run of its own for it, but for the part
-  /// that stands before them all. States go through their tokens in one go: such parts stay whole, and the head also
-  /// runs on what lies between.
+  /// The order of tokens in the batch. Those of prompts come first. The head runs on one range of them: tokens whose
+  /// logits are wanted stand side by side where that can be. Of a prompt's part of several tokens the last one becomes
+  /// a run of its own for it, but for the part that stands before them all. States go through their tokens in one go:
+  /// such parts stay whole, and so do generated tokens that are computed again; the head also runs on what lies
+  /// between.
   void line_up(std::span<const Part> parts) {
-    std::vector<Run> silent, heads;
+    std::vector<Run> silent, heads, answers, silent_answers;
     std::optional<size_t> before;
     for (size_t i = 0; i < parts.size(); ++i) {
       const uint64_t count = parts[i].tokens.size();
-      if (!parts[i].logits)
+      if (parts[i].generated)
+        (parts[i].logits ? answers : silent_answers).push_back({i, 0, count});
+      else if (!parts[i].logits)
         silent.push_back({i, 0, count});
       else if (count == 1)
         heads.push_back({i, 0, 1});
@@ -436,14 +439,16 @@ private:
     }
     if (before)
       silent.push_back({*before, 0, parts[*before].tokens.size()});
+    const size_t prompts = silent.size() + heads.size();
+    for (const std::vector<Run>* more : {&heads, &answers, &silent_answers})
+      silent.insert(silent.end(), more->begin(), more->end());
     tokens_.clear();
     segments_.clear();
     row_of_.assign(parts.size(), 0);
-    const size_t segments = silent.size() + heads.size();
-    overflows_.reset(new std::atomic<uint32_t>[segments]());
+    overflows_.reset(new std::atomic<uint32_t>[silent.size()]());
     part_of_.clear();
     head_first_ = UINT64_MAX;
-    silent.insert(silent.end(), heads.begin(), heads.end());
+    head_end_ = prompt_tokens_ = 0;
     for (const Run& run : silent) {
       const Part& part = parts[run.part];
       const Held& held = open_[part.sequence];
@@ -461,7 +466,10 @@ private:
       if (part.logits && run.first + run.count == part.tokens.size()) {
         row_of_[run.part] = tokens_.size() - 1;
         head_first_ = std::min(head_first_, row_of_[run.part]);
+        head_end_ = tokens_.size();
       }
+      if (part_of_.size() == prompts)
+        prompt_tokens_ = tokens_.size();
     }
     overlay_ = open_[parts[0].sequence].overlay;
   }
@@ -476,6 +484,7 @@ private:
     context.rope_sin = rope_.sines();
     context.overlay = overlay_.get();
     context.experts = experts_.get();
+    context.prompt = prompt_tokens_;
     for (StepSegment& segment : segments_) {
       StepContext& own = segment.context;
       const StepContext given = own;
@@ -485,10 +494,10 @@ private:
       own.states = given.states;
       own.kv_overflow = given.kv_overflow;
     }
-    const uint64_t count = tokens_.size(), heads = head_first_ < count ? count - head_first_ : 0;
+    const uint64_t count = tokens_.size(), first = std::min(head_first_, head_end_);
     if (experts_)
       experts_->begin(count);
-    executor_.step(context, count, count - heads, heads, segments_);
+    executor_.step(context, count, first, head_end_ - first, segments_);
     failure_ = experts_ ? experts_->end() : Status();
   }
 
@@ -548,7 +557,8 @@ private:
   std::vector<size_t> part_of_;                        ///< of each segment
   std::vector<uint64_t> row_of_;                       ///< of each part's logits
   std::unique_ptr<std::atomic<uint32_t>[]> overflows_; ///< of each segment
-  uint64_t head_first_ = 0;
+  uint64_t head_first_ = 0, head_end_ = 0;
+  uint64_t prompt_tokens_ = 0;                  ///< the batch begins with
   std::shared_ptr<const OverlayState> overlay_; ///< kept until the next step: the executor tells states by address
   Status failure_;                              ///< of all parts
   std::vector<Result> results_;

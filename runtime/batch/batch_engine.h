@@ -54,6 +54,7 @@ public:
     /// answered with the row.
     std::optional<TopAsk> top = std::nullopt;
     std::function<std::optional<uint32_t>(const TopLogits&)> choose = nullptr;
+    bool generated = false; ///< the tokens were chosen from logits, see Engine::append(); else they are a prompt's
   };
   /// What came of a part. A failure is this sequence's alone: it is to be closed.
   struct Result {

@@ -72,7 +72,7 @@ public:
       Held& held = held_[part.sequence];
       Result& result = results_.emplace_back();
       held.session->want_top(part.logits && part.choose ? part.top : std::nullopt);
-      StatusOr<std::span<const float>> logits = held.session->forward(part.tokens, false);
+      StatusOr<std::span<const float>> logits = run(*held.session, part);
       if (const TopLogits* top = logits.ok() ? held.session->top() : nullptr) {
         result.chosen = part.choose(*top);
         if (!result.chosen)
@@ -97,6 +97,15 @@ private:
     std::vector<uint32_t> tokens; ///< that the session holds
     bool open = false;
   };
+
+  static StatusOr<std::span<const float>> run(Session& session, const Part& part) {
+    if (!part.generated)
+      return session.forward(part.tokens, false);
+    StatusOr<std::span<const float>> logits = session.append(part.tokens.front());
+    for (size_t i = 1; i < part.tokens.size() && logits.ok(); ++i)
+      logits = session.append(part.tokens[i]);
+    return logits;
+  }
 
   static uint64_t common_with(const Held& held, std::span<const uint32_t> prompt) {
     const auto end = std::mismatch(held.tokens.begin(), held.tokens.end(), prompt.begin(), prompt.end()).first;

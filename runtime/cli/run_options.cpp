@@ -193,9 +193,9 @@ void declare(CLI::App& app, RunOptions& o, RawOptions& raw) {
       ->check(CLI::IsMember({"fast", "exact"}))
       ->group(compile);
   app.add_option("--prompt-numerics", o.prompt_numerics,
-                 "same: a prompt gives the same numbers however it is cut; bf16: quicker on amx, other numbers from 32 "
-                 "tokens at once on")
-      ->check(CLI::IsMember({"same", "bf16"}))
+                 "same: prompts are multiplied in 8 bits, as what is generated; half: in 16 bits, where the target has "
+                 "units for it")
+      ->check(CLI::IsMember({"same", "half"}))
       ->group(compile);
   app.add_option("--q4tp-ladder", o.q4tp_ladder,
                  "scales of q4tp: exact as the file means them, vector as the reference's AVX2 kernels compute them")

@@ -88,6 +88,11 @@ void for_active_calls(const Stage& stage, const OverlayState* overlay, Use use) 
     use(*stage.calls[next]);
 }
 
+/// How many of the shape's tokens are a prompt's.
+uint64_t prompt_of(const StepContext& context, const StepShape& shape) {
+  return std::min(shape.count, context.prompt - std::min(context.prompt, shape.first));
+}
+
 bool skipped(const Call& call, const OverlayState* overlay) {
   return call.gate && overlay && overlay->mask && !overlay->mask->gate(*call.gate);
 }
@@ -158,9 +163,10 @@ bool Executor::same_segments() const {
 void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
   const OverlayState* overlay = context.overlay;
   if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
-      head_count == planned_heads_ && context.first == planned_begin_ && context.draft == planned_draft_ &&
-      context.stream == planned_stream_ && context.missing_experts == planned_missing_ &&
-      context.first_stage == planned_stages_.first && context.end_stage == planned_stages_.second && same_segments()) {
+      head_count == planned_heads_ && context.first == planned_begin_ && context.prompt == planned_prompt_ &&
+      context.draft == planned_draft_ && context.stream == planned_stream_ &&
+      context.missing_experts == planned_missing_ && context.first_stage == planned_stages_.first &&
+      context.end_stage == planned_stages_.second && same_segments()) {
     if (context.position != planned_position_ || !segments_.empty())
       for (StagePlan& stage : stages_)
         if (stage.by_position)
@@ -169,6 +175,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
     return;
   }
   planned_begin_ = context.first;
+  planned_prompt_ = context.prompt;
   planned_draft_ = context.draft;
   planned_stream_ = context.stream;
   planned_missing_ = context.missing_experts;
@@ -185,8 +192,8 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   stages_.clear();
   for (const Stage& stage : program_.stages) {
     const bool head = stage.head && !(stage.stream && context.stream);
-    const StepShape shape =
-        head ? StepShape{head_first, head_count, threads()} : StepShape{context.first, count, threads()};
+    StepShape shape = head ? StepShape{head_first, head_count, threads()} : StepShape{context.first, count, threads()};
+    shape.prompt = prompt_of(context, shape);
     StagePlan plan{static_cast<uint32_t>(calls_.size()), 0, 0, 1, false, true, false};
     if (stage.draft != context.draft || stages_.size() < context.first_stage || stages_.size() >= context.end_stage) {
       stages_.push_back(plan);
@@ -216,6 +223,7 @@ void Executor::add_call(const Call& call, const StepShape& shape, SharedNeeds& g
       const uint64_t end = std::min(shape.first + shape.count, segments_[part].first + segments_[part].count);
       own.first = std::max(shape.first, segments_[part].first);
       own.count = end - std::min(end, own.first);
+      own.prompt = prompt_of(*context_, own);
       // Sequences are work for several threads already: each is cut less.
       own.threads = static_cast<unsigned>(formats::ceil_div(uint64_t{own.threads}, uint64_t{parts}));
     }

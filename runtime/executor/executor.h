@@ -112,7 +112,8 @@ private:
   std::vector<CallPlan> calls_;
   std::vector<StagePlan> stages_;
   const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
-  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_begin_ = 0, planned_position_ = 0;
+  uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_begin_ = 0, planned_position_ = 0,
+           planned_prompt_ = 0;
   bool planned_draft_ = false, planned_stream_ = false, planned_missing_ = false;
   std::pair<uint32_t, uint32_t> planned_stages_;
   std::vector<SegmentPlan> planned_segments_;

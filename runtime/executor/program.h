@@ -98,8 +98,11 @@ struct StepContext {
   std::span<float* const> kept_states = {};
   /// Only stages of this range run, whatever else is said.
   uint32_t first_stage = 0, end_stage = UINT32_MAX;
-  bool draft = false;  ///< the draft stages run, not the others; `tokens` are the ids that follow
-  uint64_t first = 0;  ///< token of the batch with which stages other than the head's begin
+  bool draft = false; ///< the draft stages run, not the others; `tokens` are the ids that follow
+  uint64_t first = 0; ///< token of the batch with which stages other than the head's begin
+  /// Of the batch's tokens the first so many are a prompt's. Where prompts have kernels of their own, their products
+  /// are made by those, however few they are, and never those of other tokens.
+  uint64_t prompt = 0;
   bool stream = false; ///< head stages that make what drafts read run on all tokens
   /// Of mixtures only the experts run: choices below 0 name none, and nothing is added to the experts' sum.
   bool missing_experts = false;
@@ -147,6 +150,7 @@ struct StepShape {
   unsigned threads = 1;
   uint64_t position = 0; ///< of the batch's first token; kept up to date for calls that say by_position()
   CallShared shared = {};
+  uint64_t prompt = 0; ///< of `count` the first so many are a prompt's
 };
 
 /// What a call is, for people.

@@ -68,7 +68,7 @@ StatusOr<std::span<const float>> Stepper::next(uint32_t id, uint64_t wanted) {
       seconds_ = seconds_since(start);
       return rows.first(engine_.vocab());
     }
-  CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, engine_.forward({&id, 1}, false));
+  CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, engine_.append(id));
   policy_.plain(seconds_since(start));
   return logits;
 }

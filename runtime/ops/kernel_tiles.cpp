@@ -48,36 +48,46 @@ size_t largest_tile(const std::vector<Tile>& tiles, uint64_t tokens, size_t last
 
 } // namespace
 
-StatusOr<std::vector<Tile>> resolve_tiles(const flatbuffers::Vector<uint32_t>& list, const KernelNeeds& needs,
-                                          const Resolver& resolver, const char* what) {
-  std::vector<Tile> tiles;
+StatusOr<TileSet> resolve_tiles(const flatbuffers::Vector<uint32_t>& list, const KernelNeeds& needs,
+                                const Resolver& resolver, const char* what) {
+  TileSet set;
+  std::vector<Tile>& tiles = set.tiles;
   for (const uint32_t index : list) {
     CORTIQ_ASSIGN_OR_RETURN(const KernelRef kernel, resolver.kernel(index, what));
     CORTIQ_RETURN_IF_ERROR(check_kernel(*kernel.entry, needs));
-    if (!tiles.empty() && kernel.entry->tokens() <= tiles.back().tokens)
+    if (!tiles.empty() && kernel.entry->tokens() <= (set.half ? set.half->tokens : tiles.back().tokens))
       return invalid(std::string(what) + ": the kernels do not ascend by tokens");
-    const bool many = kernel.entry->from_tokens() != 0, bf16 = kernel.entry->act() == artifact::BufferKind::Q8Bf16Act;
-    if (many && needs.q8 &&
-        needs.input.stride != (bf16 ? formats::bf16_act_layout(needs.weight.cols).bytes
-                                    : formats::q8_act_layout(needs.weight.cols).bytes))
+    const bool many = kernel.entry->from_tokens() != 0, half = kernel.entry->act() == artifact::BufferKind::Q8Bf16Act;
+    const uint64_t record = !many || !needs.q8 ? 0
+                            : half             ? formats::bf16_act_layout(needs.weight.cols).bytes
+                                               : formats::q8_act_layout(needs.weight.cols).bytes;
+    if (record != 0 && needs.input.stride != record)
       continue;
-    tiles.push_back({kernel.entry->tokens(), kernel.function, kernel.entry->from_tokens(),
-                     many ? needs.rows * needs.weight.row_bytes : 0, needs.q8, bf16,
-                     bf16 ? formats::kBf16KernelGroups : formats::kTileKernelGroups});
+    const Tile tile{kernel.entry->tokens(),
+                    kernel.function,
+                    kernel.entry->from_tokens(),
+                    many ? needs.rows * needs.weight.row_bytes : 0,
+                    needs.q8,
+                    half,
+                    half ? formats::kBf16KernelGroups : formats::kTileKernelGroups,
+                    record};
+    if (half)
+      set.half = tile;
+    else
+      tiles.push_back(tile);
   }
   if (tiles.empty() || tiles.front().tokens != 1)
     return invalid(std::string(what) + ": weight " + formats::quote(needs.weight.entry->name()->string_view()) +
                    " has no kernel for " + std::to_string(needs.rows) + " rows and one token");
-  return tiles;
+  return set;
 }
 
-uint64_t tiles_scratch_bytes(const std::vector<Tile>& tiles, uint64_t cols) {
+uint64_t tiles_scratch_bytes(const TileSet& set, uint64_t cols) {
   uint64_t bytes = formats::kKernelScratchBytes;
-  for (const Tile& tile : tiles)
+  for (const Tile& tile : set.tiles)
     if (tile.from_tokens != 0)
-      bytes = std::max(bytes, tile.bf16 ? formats::bf16_kernel_scratch_bytes(cols, tile.tokens)
-                                        : formats::many_kernel_scratch_bytes(cols, tile.tokens, !tile.q8));
-  return bytes;
+      bytes = std::max(bytes, formats::many_kernel_scratch_bytes(cols, tile.tokens, !tile.q8));
+  return set.half ? std::max(bytes, formats::bf16_kernel_scratch_bytes(cols, set.half->tokens)) : bytes;
 }
 
 bool on_tile_registers(const std::vector<Tile>& tiles, uint64_t tokens) {
@@ -110,21 +120,33 @@ CORTIQ_NO_FUNCTION_SANITIZER void run_tile(const Tile& tile, const formats::Kern
   }
 }
 
+/// Calls `tile` for `tokens` tokens, and moves `args` behind them.
+void run_tokens(const Tile& tile, formats::KernelArgs& args, uint64_t tokens) {
+  args.tokens = tokens;
+  run_tile(tile, args);
+  args.act += tokens * args.act_stride;
+  args.out = along(args.out, tokens * args.out_stride);
+  if (args.residual)
+    args.residual = along(args.residual, tokens * args.residual_stride);
+}
+
 } // namespace
 
-void run_tiles(const std::vector<Tile>& tiles, formats::KernelArgs& args, uint64_t tokens, uint64_t batch) {
-  const bool many = on_tile_registers(tiles, batch);
-  size_t tile = tiles.size() - 1;
-  while (tokens > 0) {
-    tile = many ? tile : largest_tile(tiles, tokens, tile);
-    const uint64_t done = std::min<uint64_t>(tiles[tile].tokens, tokens);
-    args.tokens = done;
-    run_tile(tiles[tile], args);
-    tokens -= done;
-    args.act += done * args.act_stride;
-    args.out = along(args.out, done * args.out_stride);
-    if (args.residual)
-      args.residual = along(args.residual, done * args.residual_stride);
+void run_tiles(const TileSet& set, formats::KernelArgs& args, const TokenRun& run) {
+  uint64_t left = run.count;
+  if (set.half) {
+    // Tokens that do not stand side by side go one by one.
+    const uint64_t most = args.act_stride == set.half->record_bytes ? set.half->tokens : 1;
+    for (uint64_t prompt = std::min(run.prompt, run.count), done; prompt != 0; prompt -= done, left -= done)
+      run_tokens(*set.half, args, done = std::min(most, prompt));
+  }
+  const bool many = on_tile_registers(set.tiles, run.batch);
+  size_t tile = set.tiles.size() - 1;
+  while (left > 0) {
+    tile = many ? tile : largest_tile(set.tiles, left, tile);
+    const uint64_t done = std::min<uint64_t>(set.tiles[tile].tokens, left);
+    run_tokens(set.tiles[tile], args, done);
+    left -= done;
   }
 }
 

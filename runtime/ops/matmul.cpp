@@ -85,7 +85,7 @@ public:
     return true;
   }
   bool makes_gates(const StepShape& shape) const override {
-    return gates && shape.count >= kItemTokens && !in_bf16(shape) && !ups->in_bf16(shape);
+    return gates && shape.count >= kItemTokens && !in_half(shape) && !ups->in_half(shape);
   }
 
   uint64_t scratch_bytes() const override {
@@ -100,18 +100,18 @@ public:
     args.out = result;
     args.residual = nullptr;
     if (full_groups() != 0)
-      run_tiles(full_tiles, args, 1);
+      run_tiles(full_tiles, args, {1});
     if (groups() != full_groups()) {
       args = arguments(full_groups(), 1, scratch);
       args.act = act;
       args.out = result + full_groups() * kRowGroup;
       args.residual = nullptr;
-      run_tiles(tail_tiles, args, 1);
+      run_tiles(tail_tiles, args, {1});
     }
   }
 
   WeightRef weight;
-  std::vector<Tile> full_tiles, tail_tiles; // ascending, the first of one token
+  TileSet full_tiles, tail_tiles;
   SlotRef input, out, residual;
   const float* bias = nullptr;
   uint32_t out_index = kNoIndex;
@@ -125,17 +125,18 @@ private:
   uint64_t groups() const { return formats::ceil_div(weight.rows, kRowGroup); }
 
   bool single_pass(const StepShape& shape) const {
-    return shape.count <= 4 && shape.count <= tokens_a_pass(full_tiles.empty() ? tail_tiles : full_tiles, shape.count);
+    return !in_half(shape) && shape.count <= 4 &&
+           shape.count <= tokens_a_pass((full_groups() != 0 ? full_tiles : tail_tiles).tiles, shape.count);
   }
 
   uint64_t groups_an_item(const StepShape& shape) const {
-    if (shape.threads == 1 && shape.count <= 4)
+    if (shape.threads == 1 && shape.count <= 4 && !in_half(shape))
       return groups(); // nobody to share with, and no tile passes twice
     if (makes_gates(shape))
       return kGateRows / kRowGroup;
-    if (in_bf16(shape))
-      return even_share(shape.threads, full_tiles.back().most_groups);
-    if (!full_tiles.empty() && on_tile_registers(full_tiles, shape.count))
+    if (in_half(shape))
+      return even_share(shape.threads, full_tiles.half->most_groups);
+    if (full_groups() != 0 && on_tile_registers(full_tiles.tiles, shape.count))
       return 2; // a whole block: its weights are decoded once for all tokens, and what waits for the last item is short
     const uint64_t group_bytes = weight.bytes.size() / groups() + 1; // of a layout without row groups: on average
     const uint64_t by_cache =
@@ -144,10 +145,9 @@ private:
     return std::min(by_cache, by_workers);
   }
 
-  /// Kernels on tiles of bf16 take all tokens of many row groups at once, and even shares of them.
-  bool in_bf16(const StepShape& shape) const {
-    return !full_tiles.empty() && full_tiles.back().bf16 && on_tile_registers(full_tiles, shape.count);
-  }
+  /// The kernel for prompts takes all of a prompt's tokens with many row groups at once, and even shares of them. Other
+  /// tokens of the batch follow an item by item, while its weights are near.
+  bool in_half(const StepShape& shape) const { return half_tokens(full_tiles, shape) != 0; }
 
   /// Groups an item, up to `most` and whole blocks of two, so that workers get equally many items.
   uint64_t even_share(uint64_t threads, uint64_t most) const {
@@ -156,7 +156,7 @@ private:
   }
 
   uint64_t tokens_an_item(const StepShape& shape) const {
-    const bool whole = shape.threads == 1 || in_bf16(shape);
+    const bool whole = shape.threads == 1 || in_half(shape);
     const uint64_t blocks = whole ? 1 : std::max<uint64_t>(1, shape.count / kItemTokens);
     return formats::tile_kernel_tokens(std::max<uint64_t>(1, formats::ceil_div(shape.count, blocks)));
   }
@@ -180,14 +180,17 @@ private:
   /// Row groups [first, last).
   void run_rows(const StepContext& step, const StepShape& shape, const Tokens& tokens, uint64_t first, uint64_t last,
                 uint8_t* scratch, const Results& results) const {
-    const auto run = [&](const std::vector<Tile>& tiles, uint64_t group, uint64_t count) {
+    const uint64_t prompt_end = shape.first + shape.prompt;
+    const TokenRun all{tokens.count, std::min(tokens.count, prompt_end - std::min(prompt_end, tokens.first)),
+                       shape.count - shape.prompt};
+    const auto run = [&](const TileSet& tiles, uint64_t group, uint64_t count) {
       const uint64_t row = group * kRowGroup;
       KernelArgs args = arguments(group, count, scratch);
       args.act = input.bytes(step.arena, tokens.first);
       args.out = results.at + (row - results.row);
       args.out_stride = results.stride;
       args.residual = residual.present ? residual.f32(step.arena, tokens.first) + row : nullptr;
-      run_tiles(tiles, args, tokens.count, shape.count);
+      run_tiles(tiles, args, all);
     };
     if (first < std::min(last, full_groups()))
       run(full_tiles, first, std::min(last, full_groups()) - first);

@@ -28,13 +28,17 @@ constexpr uint64_t kPage = 4096;
 struct Expert {
   const uint8_t* bytes; ///< of the packed tensor, where the artifact is mapped
   uint64_t rows, tensor_bytes, row_bytes;
-  const std::vector<Tile>*full_tiles, *tail_tiles;
+  const TileSet *full_tiles, *tail_tiles;
   const float* bias;
   SlotRef input, token, out, sum; ///< records of the pairs, but for `token`, of the tokens
   ArenaRange copies;              ///< where `input` lies
 
-  /// Whether one pass over the weights serves so many pairs.
-  bool read_once(uint64_t pairs) const { return pairs <= (full_tiles ? tokens_a_pass(*full_tiles, pairs) : 1); }
+  /// Whether one pass over the weights serves so many pairs, of which `prompt` are of a prompt's tokens.
+  bool read_once(uint64_t pairs, uint64_t prompt) const {
+    if (full_tiles && full_tiles->half && prompt != 0)
+      return prompt == pairs && pairs <= full_tiles->half->tokens;
+    return pairs <= (full_tiles ? tokens_a_pass(full_tiles->tiles, pairs) : 1);
+  }
 };
 
 class MoeMatmulCall final : public Call, public ExpertProducts {
@@ -79,16 +83,16 @@ public:
       const Expert& expert = experts[number];
       const uint64_t groups = formats::ceil_div(expert.rows, kRowGroup), full = expert.rows / kRowGroup;
       const auto [pair, end_pair] = plan.pairs_of(number);
-      const uint64_t pairs = end_pair - pair;
+      const uint64_t pairs = end_pair - pair, prompt = prompt_pairs(plan, shape, pair, end_pair);
       // Weights that are read once are read in one go.
-      next = expert.read_once(pairs) ? std::min(end, (position + 1) * blocks) : item + 1;
+      next = expert.read_once(pairs, prompt) ? std::min(end, (position + 1) * blocks) : item + 1;
       const uint64_t first = item % blocks * each, last = std::min(first + (next - item) * each, groups);
       const auto product = [&](const Expert& one, const uint8_t* bytes) {
         if (first < std::min(last, full))
-          run_rows(step, shape, plan, one, bytes, *one.full_tiles, first, std::min(last, full) - first, pair, pairs,
-                   scratch);
+          run_rows(step, shape, plan, one, bytes, *one.full_tiles, first, std::min(last, full) - first, pair,
+                   {pairs, prompt}, scratch);
         if (first < last && last > full)
-          run_rows(step, shape, plan, one, bytes, *one.tail_tiles, full, 1, pair, pairs, scratch);
+          run_rows(step, shape, plan, one, bytes, *one.tail_tiles, full, 1, pair, {pairs, prompt}, scratch);
       };
       // What could not be read is left out: the step fails in the end.
       if (const uint8_t* bytes = ticket ? step.experts->bytes(*ticket, position) : expert.bytes)
@@ -154,7 +158,7 @@ public:
   const MoeMatmulCall* done_by = nullptr; ///< who does this one's work when it makes the gates
   const PairGates* gates = nullptr;
   std::vector<Expert> experts;
-  std::map<std::vector<uint32_t>, std::vector<Tile>> tiles; ///< by kernel numbers
+  std::map<std::vector<uint32_t>, TileSet> tiles; ///< by kernel numbers
   uint64_t choices = 0, cols = 0, most_groups = 0, average_bytes = 0;
   std::string name;
   uint32_t bank = kNoIndex; ///< the store's number of this matrix; none: the artifact's mapping is read
@@ -175,10 +179,20 @@ private:
     return whole_units(std::min({by_cache, by_workers, most_groups}));
   }
 
-  /// Rows of `count` groups with the pairs [pair, pair + pairs) of the expert.
+  /// Of an expert's pairs, whose tokens ascend, those of a prompt's tokens.
+  static uint64_t prompt_pairs(const MoePlan& plan, const StepShape& shape, uint64_t pair, uint64_t end) {
+    if (shape.prompt == 0 || shape.prompt == shape.count)
+      return shape.prompt == 0 ? 0 : end - pair;
+    uint64_t prompt = 0;
+    while (pair + prompt < end && plan.token_of(pair + prompt) < shape.prompt)
+      ++prompt;
+    return prompt;
+  }
+
+  /// Rows of `count` groups with `pairs` of the expert, from pair `pair` on.
   void run_rows(const StepContext& step, const StepShape& shape, const MoePlan& plan, const Expert& expert,
-                const uint8_t* bytes, const std::vector<Tile>& kernels, uint64_t group, uint64_t count, uint64_t pair,
-                uint64_t pairs, uint8_t* scratch) const {
+                const uint8_t* bytes, const TileSet& kernels, uint64_t group, uint64_t count, uint64_t pair,
+                const TokenRun& pairs, uint8_t* scratch) const {
     if (shape.count > in_place || !expert.token.present) {
       const uint64_t first = shape.first * choices + pair;
       run_pairs(step, expert, bytes, kernels, group, count, first, pairs, expert.input.bytes(step.arena, first),
@@ -186,24 +200,25 @@ private:
       return;
     }
     // Tokens at equal distances go together; those of an expert ascend.
-    for (uint64_t done = 0, run; done < pairs; done += run) {
+    for (uint64_t done = 0, run; done < pairs.count; done += run) {
       const uint64_t first = plan.token_of(pair + done);
       uint64_t distance = 0;
-      for (run = 1; done + run < pairs; ++run) {
+      for (run = 1; done + run < pairs.count; ++run) {
         const uint64_t token = plan.token_of(pair + done + run);
         if (run == 1)
           distance = token > first ? token - first : 0;
         if (distance == 0 || token != first + run * distance)
           break;
       }
-      run_pairs(step, expert, bytes, kernels, group, count, shape.first * choices + pair + done, run,
+      const TokenRun together{run, std::min(run, pairs.prompt - std::min(pairs.prompt, done))};
+      run_pairs(step, expert, bytes, kernels, group, count, shape.first * choices + pair + done, together,
                 expert.token.bytes(step.arena, shape.first + first), distance * expert.token.stride, scratch);
     }
   }
 
   /// The same for pairs whose activations begin at `act`, `act_stride` apart; `first` counts in the whole arena.
-  void run_pairs(const StepContext& step, const Expert& expert, const uint8_t* bytes, const std::vector<Tile>& kernels,
-                 uint64_t group, uint64_t count, uint64_t first, uint64_t pairs, const uint8_t* act,
+  void run_pairs(const StepContext& step, const Expert& expert, const uint8_t* bytes, const TileSet& kernels,
+                 uint64_t group, uint64_t count, uint64_t first, const TokenRun& pairs, const uint8_t* act,
                  uint64_t act_stride, uint8_t* scratch) const {
     const uint64_t row = group * kRowGroup;
     formats::KernelArgs args{};
@@ -222,17 +237,17 @@ private:
     args.tensor_rows = expert.rows;
     run_tiles(kernels, args, pairs);
     // A matrix that reads this as it is wants zeros behind it.
-    for (uint64_t p = 0; count * kRowGroup + row > expert.rows && p < pairs; ++p) {
+    for (uint64_t p = 0; count * kRowGroup + row > expert.rows && p < pairs.count; ++p) {
       float* record = expert.out.f32(step.arena, first + p);
       std::fill(record + expert.rows, record + formats::ceil_div(expert.rows, 16) * 16, 0.0f);
     }
   }
 };
 
-StatusOr<const std::vector<Tile>*> tiles_of(MoeMatmulCall& call, const flatbuffers::Vector<uint32_t>& list,
-                                            const KernelNeeds& needs, const Resolver& resolver) {
+StatusOr<const TileSet*> tiles_of(MoeMatmulCall& call, const flatbuffers::Vector<uint32_t>& list,
+                                  const KernelNeeds& needs, const Resolver& resolver) {
   // A list that fits one expert fits every other of the same shape; shapes differ in their kernels.
-  CORTIQ_ASSIGN_OR_RETURN(std::vector<Tile> tiles, resolve_tiles(list, needs, resolver, "moe_matmul"));
+  CORTIQ_ASSIGN_OR_RETURN(TileSet tiles, resolve_tiles(list, needs, resolver, "moe_matmul"));
   return &call.tiles.try_emplace({list.begin(), list.end()}, std::move(tiles)).first->second;
 }
 

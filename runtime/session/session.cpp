@@ -61,25 +61,21 @@ public:
   }
 
   StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) override {
-    CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
-    CORTIQ_RETURN_IF_ERROR(catch_up());
-    CORTIQ_RETURN_IF_ERROR(bring_states(tokens.size()));
-    recurrent_.begin(position_, tokens.size());
-    CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, run(tokens, all_logits));
-    CORTIQ_RETURN_IF_ERROR(bring_states(tokens.size()));
-    recurrent_.commit(tokens);
-    return logits;
+    return extend(tokens, Origin::kPrompt, all_logits);
+  }
+  StatusOr<std::span<const float>> append(uint32_t token) override {
+    return extend({&token, 1}, Origin::kGenerated, false);
   }
 
   StatusOr<std::span<const float>> verify(uint32_t token, uint32_t guess) override {
     const uint32_t tokens[] = {token, guess};
     if (!can_draft() || program_.max_batch < 2)
-      return forward(tokens, true);
+      return extend(tokens, Origin::kGenerated, true);
     CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
     CORTIQ_RETURN_IF_ERROR(catch_up());
     recurrent_.begin_guess(position_);
     keep_states_ = true;
-    const StatusOr<std::span<const float>> logits = run(tokens, true);
+    const StatusOr<std::span<const float>> logits = run(tokens, Origin::kGenerated, true);
     keep_states_ = false;
     if (logits.ok())
       recurrent_.commit_guess(tokens);
@@ -104,7 +100,7 @@ public:
       std::fill(row + program_.input.elements, row + (program_.input.elements + 15) / 16 * 16, 0.0f);
     }
     position_ = recurrent_.restore(0);
-    CORTIQ_RETURN_IF_ERROR(step({}, tokens, 0, tokens));
+    CORTIQ_RETURN_IF_ERROR(step({}, tokens, Origin::kPrompt, 0, tokens));
     collected_.resize(tokens * vocab());
     for (uint64_t t = 0; t < tokens; ++t)
       std::memcpy(collected_.data() + t * vocab(), program_.logits.f32(arena_.data(), t), vocab() * sizeof(float));
@@ -122,11 +118,11 @@ public:
     return std::span<const float>(program_.logits.f32(arena_.data(), top_row_), vocab());
   }
 
-  StatusOr<uint32_t> largest(std::span<const uint32_t> tokens) override {
+  StatusOr<uint32_t> largest(uint32_t token) override {
     if (can_top())
-      return largest_of_top(tokens);
+      return largest_of_top(token);
     want_ = gpu_ && gpu_->can_pick() ? GpuSession::Want::kIds : GpuSession::Want::kLogits;
-    const StatusOr<std::span<const float>> logits = forward(tokens, false);
+    const StatusOr<std::span<const float>> logits = append(token);
     const bool picked = want_ == GpuSession::Want::kIds && gpu_;
     want_ = GpuSession::Want::kLogits;
     if (!logits.ok())
@@ -171,6 +167,7 @@ public:
 
   void adopt(std::span<const uint32_t> tokens, uint64_t furthest) override {
     position_ = tokens.size();
+    origins_.assign(tokens.size(), Origin::kPrompt);
     recurrent_.adopt(tokens, furthest);
   }
 
@@ -211,7 +208,7 @@ public:
       const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
       const bool last = done + count == tokens.size();
       const uint64_t rows = pooling == Pooling::kMean ? count : last ? 1 : 0;
-      status = step(tokens.subspan(done, count), count, count - rows, rows);
+      status = step(tokens.subspan(done, count), count, Origin::kPrompt, count - rows, rows);
       for (uint64_t t = count - rows; t < count && status.ok(); ++t)
         add_hidden_row(hidden, arena_.data(), t, sum);
       done += count;
@@ -255,9 +252,23 @@ public:
   }
 
 private:
-  StatusOr<uint32_t> largest_of_top(std::span<const uint32_t> tokens) {
+  /// Whence tokens came.
+  enum class Origin : uint8_t { kPrompt, kGenerated };
+
+  StatusOr<std::span<const float>> extend(std::span<const uint32_t> tokens, Origin origin, bool all_logits) {
+    CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
+    CORTIQ_RETURN_IF_ERROR(catch_up());
+    CORTIQ_RETURN_IF_ERROR(bring_states(tokens.size()));
+    recurrent_.begin(position_, tokens.size());
+    CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> logits, run(tokens, origin, all_logits));
+    CORTIQ_RETURN_IF_ERROR(bring_states(tokens.size()));
+    recurrent_.commit(tokens);
+    return logits;
+  }
+
+  StatusOr<uint32_t> largest_of_top(uint32_t token) {
     top_ask_ = TopAsk{1, static_cast<uint32_t>(vocab())};
-    StatusOr<std::span<const float>> logits = forward(tokens, false);
+    StatusOr<std::span<const float>> logits = append(token);
     top_ask_.reset();
     if (!logits.ok())
       return logits.status();
@@ -370,7 +381,7 @@ private:
   }
 
   /// The tokens of one call, in batches; after a failure the state is as before.
-  StatusOr<std::span<const float>> run(std::span<const uint32_t> tokens, bool all_logits) {
+  StatusOr<std::span<const float>> run(std::span<const uint32_t> tokens, Origin origin, bool all_logits) {
     const uint64_t start = position_;
     if (all_logits)
       collected_.resize(tokens.size() * vocab());
@@ -379,7 +390,7 @@ private:
       const uint64_t count = std::min(program_.max_batch, tokens.size() - done);
       const bool last = done + count == tokens.size();
       const uint64_t heads = all_logits ? count : last ? 1 : 0;
-      if (Status status = step_or_leave(tokens.subspan(done, count), count, count - heads, heads); !status.ok()) {
+      if (Status status = step_or_leave(tokens.subspan(done, count), origin, count - heads, heads); !status.ok()) {
         rewind(start);
         recurrent_.lose();
         return status;
@@ -396,14 +407,14 @@ private:
   }
 
   /// step(), once more on the CPU when the GPU fails and that was asked for.
-  Status step_or_leave(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
-    Status status = step(tokens, count, head_first, head_count);
+  Status step_or_leave(std::span<const uint32_t> tokens, Origin origin, uint64_t head_first, uint64_t head_count) {
+    Status status = step(tokens, tokens.size(), origin, head_first, head_count);
     if (status.ok() || !gpu_ || !gpu_->failed())
       return status;
     if (!cpu_fallback_)
       return io_error(status.message() + "; with --fallback=cpu the CPU goes on");
     CORTIQ_RETURN_IF_ERROR(leave_gpu(status));
-    return step(tokens, count, head_first, head_count);
+    return step(tokens, tokens.size(), origin, head_first, head_count);
   }
 
   /// Goes on without the GPU: what the session holds is run once more, by the CPU.
@@ -414,10 +425,21 @@ private:
     const uint64_t target = position_;
     position_ = recurrent_.restore(0);
     while (position_ < target) {
-      const uint64_t count = std::min(program_.max_batch, target - position_);
-      CORTIQ_RETURN_IF_ERROR(step(std::span(held).subspan(position_, count), count, count, 0));
+      const auto [origin, count] = next_again(target);
+      CORTIQ_RETURN_IF_ERROR(step(std::span(held).subspan(position_, count), count, origin, count, 0));
     }
     return {};
+  }
+
+  /// Of the tokens from position_ to `target`, which run once more, how many go together, and whence they came: they
+  /// are computed as they were.
+  std::pair<Origin, uint64_t> next_again(uint64_t target) const {
+    const Origin origin = position_ < origins_.size() ? origins_[position_] : Origin::kPrompt;
+    const uint64_t most = std::min(program_.max_batch, target - position_);
+    uint64_t count = 1;
+    while (count < most && position_ + count < origins_.size() && origins_[position_ + count] == origin)
+      ++count;
+    return {origin, count};
   }
 
   /// Copies of states are made around batches of many tokens: the host has to have them then.
@@ -431,8 +453,8 @@ private:
     const uint64_t target = position_;
     position_ = recurrent_.restore(target);
     while (position_ < target) {
-      const uint64_t count = std::min(program_.max_batch, target - position_);
-      const Status status = step_or_leave(recurrent_.tokens().subspan(position_, count), count, count, 0);
+      const auto [origin, count] = next_again(target);
+      const Status status = step_or_leave(recurrent_.tokens().subspan(position_, count), origin, count, 0);
       if (!status.ok()) {
         position_ = target;
         recurrent_.lose();
@@ -443,21 +465,27 @@ private:
     return {};
   }
 
-  Status step(std::span<const uint32_t> tokens, uint64_t count, uint64_t head_first, uint64_t head_count) {
+  Status step(std::span<const uint32_t> tokens, uint64_t count, Origin origin, uint64_t head_first,
+              uint64_t head_count) {
     // What the block that guesses needs of the latest step, before this one takes its place in the arena.
     if (keep_drafts_ && !tokens.empty())
       static_cast<void>(run_drafts(tokens.front(), false));
     drafts_.lose_rows();
     recurrent_.write(position_ + count);
     StepContext context = make_context(tokens.data(), position_, count);
+    context.prompt = origin == Origin::kPrompt ? count : 0;
     context.taps = taps_;
     context.end_stage = end_stage_;
     context.stream = keep_drafts_;
     if (keep_states_)
       context.kept_states = recurrent_.kept_states();
     CORTIQ_RETURN_IF_ERROR(execute(context, count, head_first, head_count));
-    if (keep_drafts_)
+    if (keep_drafts_) {
       drafts_.ran(position_, tokens.first(count));
+      drafts_prompt_ = context.prompt;
+    }
+    origins_.resize(std::max(origins_.size(), position_ + count));
+    std::fill_n(origins_.begin() + static_cast<std::ptrdiff_t>(position_), count, origin);
     if (gpu_ && cpu_fallback_) {
       held_.resize(position_);
       held_.insert(held_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count));
@@ -475,6 +503,7 @@ private:
     StepContext context = make_context(run->follow.data(), run->position, run->first + run->count);
     context.draft = true;
     context.first = run->first;
+    context.prompt = drafts_prompt_;
     draft_row_ = run->first + run->count - 1;
     const Status status = execute(context, run->count, draft_row_, head ? 1 : 0);
     drafts_.covered();
@@ -547,7 +576,8 @@ private:
   RecurrentMemory recurrent_;
   DraftMemory drafts_;
   bool keep_drafts_ = false, keep_states_ = false;
-  uint64_t draft_row_ = 0; ///< of the latest draft's logits
+  uint64_t draft_row_ = 0;     ///< of the latest draft's logits
+  uint64_t drafts_prompt_ = 0; ///< rows of the latest step that are a prompt's
   RopeState rope_;
   std::atomic<uint32_t> kv_overflow_{0};
   std::unique_ptr<ExpertStep> experts_; // of a model with a budget
@@ -563,6 +593,8 @@ private:
   std::unique_ptr<GpuSession> gpu_; ///< null: the CPU runs everything
   bool on_gpu_ = false, cpu_fallback_ = false;
   std::vector<uint32_t> held_; ///< with a fallback: the tokens of the state
+  std::vector<Origin>
+      origins_; ///< of each position's latest token; those that a saved session brought count as a prompt's
   GpuSession::Want want_ = GpuSession::Want::kLogits;
   std::optional<TopAsk> top_ask_;
   std::optional<TopLogits> top_; ///< of the latest step, in place of its row of logits

@@ -106,9 +106,8 @@ public:
   virtual StatusOr<std::span<const float>> run_vectors(std::span<const float> input, uint64_t tokens) = 0;
   StatusOr<std::span<const float>> run_vector(std::span<const float> input) { return run_vectors(input, 1); }
 
-  /// forward() of `tokens`, of which only the id of the last one's largest logit is wanted: a GPU chooses it and sends
-  /// no logits.
-  virtual StatusOr<uint32_t> largest(std::span<const uint32_t> tokens) = 0;
+  /// append() of `token`, after which only the id of the largest logit is wanted: a GPU chooses it and sends no logits.
+  virtual StatusOr<uint32_t> largest(uint32_t token) = 0;
 
   /// One vector for `tokens`, from an empty state, under the selection in force: of the last hidden states, normed as
   /// the head reads them (in the fast arm rounded to 8 bits), their mean or the last one. The state is empty

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""--prompt-numerics=bf16: what an artifact says of it, who refuses it, and, where the machine has tiles of bf16, how far prompts that are worked on at
-once lie from prompts that are not."""
+"""--prompt-numerics=half: what an artifact says of it, who refuses it, and, where the machine has tiles of bf16, that a prompt gives the same bits however
+it is cut, that answers to several at once are those of each alone, and that logits are no further from `exact` than those of 8 bits."""
 import json
 import os
 import struct
@@ -10,7 +10,7 @@ import harness
 
 MODELS = ("models-gguf/llama-q4_k_m.gguf", "models-gguf/olmo2-q8_0.gguf", "models/qwen3-q4tp.cmf", "models/qwen2-q8_2f.cmf", "models/qwen3_moe-q4tp.cmf")
 TOKENS = 200
-WHOLE = 32  # tokens from which on tiles of bf16 serve
+CUTS = (1, 7, 64)
 
 
 class Checker:
@@ -39,59 +39,73 @@ class Checker:
 
     def says(self):
         model = os.path.join(self.args.fixtures, MODELS[0])
-        same, bf16 = (self.compile(model, "--target=amx", *more)[0] for more in ((), ("--prompt-numerics=bf16",)))
-        paths = [{row["path"] for row in json.loads(self.tool("cortiq-inspect", "--paths", "--json", file).stdout)} for file in (same, bf16)]
-        self.tally.check("by default nothing is bf16", "bf16" in paths[0] and f"paths are {paths[0]}")
-        self.tally.check("asked for, products are", paths[1] != {"bf16"} and f"paths are {paths[1]}")
-        said = ["--prompt-numerics=bf16" in self.tool("cortiq-inspect", "--provenance", file).stdout for file in (same, bf16)]
+        same, half = (self.compile(model, "--target=amx", f"--prompt-numerics={word}")[0] for word in ("same", "half"))
+        paths = [{row["path"] for row in json.loads(self.tool("cortiq-inspect", "--paths", "--json", file).stdout)} for file in (same, half)]
+        self.tally.check("with same nothing is bf16", "bf16" in paths[0] and f"paths are {paths[0]}")
+        self.tally.check("with half products are", paths[1] != {"bf16"} and f"paths are {paths[1]}")
+        said = ["--prompt-numerics=half" in self.tool("cortiq-inspect", "--provenance", file).stdout for file in (same, half)]
         self.tally.check("the artifact says so", said != [False, True] and f"it says {said}")
-        _, note = self.compile(model, "--target=x86-64-v3", "--prompt-numerics=bf16")
-        self.tally.check("a target without such tiles says so", "changes no product" not in note and f"it says {note}")
+        _, note = self.compile(model, "--target=x86-64-v3", "--prompt-numerics=half")
+        self.tally.check("a target without such units says so", "changes no product" not in note and f"it says {note}")
         return same
 
     def refusals(self, compiled):
         out, model = self.scratch.output(".cqa"), os.path.join(self.args.fixtures, MODELS[0])
-        for wrong in (["--prompt-numerics=int8"], ["--prompt-numerics=bf16", "--numerics=exact"], ["--prompt-numerics=bf16", "--target=vulkan,amx"], ["--path=bf16"]):
+        for wrong in (["--prompt-numerics=bf16"], ["--prompt-numerics="], ["--prompt-numerics=half", "--numerics=exact"], ["--path=bf16"]):
             self.tally.check(f"{' '.join(wrong)} is refused", harness.why_not_refusal(self.tool("cortiq-compile", model, "-o", out, *wrong), out))
-        result = self.tool("cortiq-run", compiled, "--tokens", "1,2", "--prompt-numerics=bf16")
+        result = self.tool("cortiq-run", compiled, "--tokens", "1,2", "--prompt-numerics=half")
         self.tally.check("an artifact refuses it", harness.why_not_refusal(result) or ("--prompt-numerics" not in result.stderr and f"it says {result.stderr}"))
 
-    def distances(self, name):
-        """A prompt at once against the same prompt in parts of fewer tokens than tiles serve, held against how far the latter is from `exact`."""
+    def has_tiles(self):
+        """Whether this machine runs what is compiled for tiles of bf16."""
+        result = self.logits(self.compile(os.path.join(self.args.fixtures, MODELS[0]), "--target=amx", "--prompt-numerics=half")[0], [1, 2])
+        if isinstance(result, str) and "its code needs" in result:
+            return False
+        self.tally.check("an artifact for amx runs", result if isinstance(result, str) else "")
+        return True
+
+    def bits(self, name):
+        """A prompt at once against the same in pieces, on one thread and two, and how far it is from `exact`."""
         model = os.path.join(self.args.fixtures, name)
         ids = [(i * 37 + i * i * 11 + 5) % 250 for i in range(TOKENS)]
-        ways = {"whole": ["--prompt-numerics=bf16"], "parts": ["--prompt-numerics=bf16", f"--max-batch={WHOLE - 1}"], "same": [], "exact": ["--numerics=exact"]}
-        files, results = {}, {}
+        ways = {"same": ["--prompt-numerics=same"], "exact": ["--numerics=exact"], "half": ["--prompt-numerics=half"]}
+        ways.update({cut: ["--prompt-numerics=half", f"--max-batch={cut}"] for cut in CUTS})
+        results = {}
         for key, options in ways.items():
-            files[key] = self.compile(model, "--target=amx", *options)[0]
-            results[key] = self.logits(files[key], ids, "--threads", "2")
+            results[key] = self.logits(self.compile(model, "--target=amx", *options)[0], ids, "--threads", "1" if key == CUTS[0] else "2")
             if isinstance(results[key], str):
-                if "its code needs" in results[key]:
-                    self.tally.skip(f"{name}: this machine lacks tiles of bf16", 4)
-                else:
-                    self.tally.check(f"{name}: {key}", results[key])
+                self.tally.check(f"{name}: {key}", results[key])
                 return
 
         def distance(a, b):
             return (sum((x - y) ** 2 for x, y in zip(results[a], results[b])) / sum(x * x for x in results[b])) ** 0.5
-        own, bf16, cut = distance("same", "exact"), distance("whole", "exact"), distance("whole", "parts")
-        self.tally.check(f"{name}: small parts are multiplied as by default", results["parts"] != results["same"] and "other logits")
-        self.tally.check(f"{name}: bf16 is no further from exact than 8 bits are", not bf16 <= own and f"{bf16} against {own}")
-        self.tally.check(f"{name}: a cut moves logits by no more than twice what 8 bits do", not cut <= 2 * own and f"{cut} against {own}")
-        again = self.logits(files["whole"], ids, "--threads", "1")
-        self.tally.check(f"{name}: one thread and two give the same bits", again != results["whole"] and "other logits")
+        for cut in CUTS:
+            self.tally.check(f"{name}: pieces of {cut} give the bits of the whole", results[cut] != results["half"] and "other logits")
+        self.tally.check(f"{name}: prompts are not multiplied in 8 bits", results["half"] == results["same"] and "the same logits")
+        own, half = distance("same", "exact"), distance("half", "exact")
+        self.tally.check(f"{name}: it is no further from exact than 8 bits are", not half <= own and f"{half} against {own}")
+
+    def answers(self, name):
+        """Answers to several at once, in steps that hold pieces of other prompts, against those of a session alone; the bench compares every bit."""
+        artifact, _ = self.compile(os.path.join(self.args.fixtures, name), "--target=amx", "--prompt-numerics=half")
+        result = self.tool("cortiq-bench", artifact, "--sequences", "1,3,8", "--prefill", "90", "--decode", "12", "--repeat", "1", "--threads", "2")
+        self.tally.check(f"{name}: answers to several are those of each alone", harness.why_not_success(result))
 
 
 def main():
     args = harness.arguments(__doc__)
-    harness.need_tools(args, "cortiq-compile", "cortiq-inspect", "cortiq-run")
+    harness.need_tools(args, "cortiq-bench", "cortiq-compile", "cortiq-inspect", "cortiq-run")
     harness.need_fixtures(args, "models")
     tally = harness.Tally()
     with harness.Scratch() as scratch:
         checker = Checker(tally, args, scratch)
         checker.refusals(checker.says())
-        for name in MODELS:
-            checker.distances(name)
+        if checker.has_tiles():
+            for name in MODELS:
+                checker.bits(name)
+                checker.answers(name)
+        else:
+            tally.skip("this machine lacks tiles of bf16: bits of prompts and answers are not compared", 2 * len(MODELS))
     return tally.finish()
 
 

@@ -97,7 +97,7 @@ private:
       for (uint64_t i = 0; i < answer; ++i) {
         text.digests.push_back(digest(logits));
         text.tokens.push_back(likeliest(logits));
-        CORTIQ_ASSIGN_OR_RETURN(logits, session->forward(std::span(text.tokens).last(1), false));
+        CORTIQ_ASSIGN_OR_RETURN(logits, session->append(text.tokens.back()));
       }
       text.digests.push_back(digest(logits));
       texts_.push_back(std::move(text));
@@ -130,8 +130,10 @@ private:
         const uint64_t tokens = std::min({left, kPiece, room});
         if (tokens == 0)
           continue;
-        parts.push_back({one.sequence, std::span(one.text->tokens).subspan(position, tokens),
-                         position + tokens >= one.text->prompt});
+        parts.push_back({.sequence = one.sequence,
+                         .tokens = std::span(one.text->tokens).subspan(position, tokens),
+                         .logits = position + tokens >= one.text->prompt,
+                         .generated = position >= one.text->prompt});
         taken.push_back(one);
         room -= tokens;
       }
@@ -162,7 +164,9 @@ private:
       while (engine.position(sequence) < prompt.size()) {
         const uint64_t position = engine.position(sequence);
         const BatchEngine::Part part{
-            sequence, prompt.subspan(position, std::min(engine.max_batch(), prompt.size() - position)), false};
+            .sequence = sequence,
+            .tokens = prompt.subspan(position, std::min(engine.max_batch(), prompt.size() - position)),
+            .logits = false};
         CORTIQ_RETURN_IF_ERROR(engine.step({&part, 1}).status());
       }
       sequences.push_back(sequence);
@@ -178,7 +182,7 @@ private:
         std::vector<BatchEngine::Part> parts;
         for (uint64_t n = 0; n < count; ++n) {
           ids[n] = static_cast<uint32_t>((i * 104729 + n * 31 + 3) % ids_);
-          parts.push_back({sequences[n], {&ids[n], 1}, true});
+          parts.push_back({.sequence = sequences[n], .tokens = {&ids[n], 1}, .generated = true});
         }
         CORTIQ_RETURN_IF_ERROR(engine.step(parts).status());
       }

@@ -210,7 +210,8 @@ void declare(CLI::App& app, CommandLine& line) {
                  "with --synthetic and --target vulkan, a mixture's experts on the GPU: all, bank or bank-bf16")
       ->check(CLI::IsMember({"all", "bank", "bank-bf16"}))
       ->group(compile);
-  app.add_option("--prompt-numerics", line.prompt_numerics, "same (default) or bf16, of a synthetic model")
+  app.add_option("--prompt-numerics", line.prompt_numerics,
+                 "same or half, of a synthetic model (default: as cortiq-compile has it)")
       ->check(CLI::IsMember({"same", "bf16"}))
       ->group(compile);
   app.add_option("--target", line.target,

@@ -143,8 +143,7 @@ StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo
   auto decode = [&] {
     for (uint64_t i = 0; i < options.decode; ++i) {
       const auto id = static_cast<uint32_t>((i * 104729 + 3) % ids);
-      CORTIQ_RETURN_IF_ERROR(options.device.empty() ? session.forward({&id, 1}, false).status()
-                                                    : session.largest({&id, 1}).status());
+      CORTIQ_RETURN_IF_ERROR(options.device.empty() ? session.append(id).status() : session.largest(id).status());
     }
     return Status();
   };
@@ -163,7 +162,7 @@ StatusOr<double> bytes_a_token(const ModelBenchOptions& options, const std::shar
   how.placement = runtime::placement_of(options.pages, options.numa);
   CORTIQ_ASSIGN_OR_RETURN(const auto session, runtime::Session::create(model, how));
   const uint32_t id = 0;
-  CORTIQ_RETURN_IF_ERROR(session->forward({&id, 1}, false).status());
+  CORTIQ_RETURN_IF_ERROR(session->append(id).status());
   return session->profile().bytes;
 }
 

@@ -13,7 +13,7 @@ struct SyntheticBenchOptions {
   std::string spec;   ///< see parse_synthetic()
   std::string output; ///< .cqa: an artifact without weights; .gguf, .cmf: a model with random weights; empty = measure
   std::string numerics, target, gpu_experts;
-  std::string prompt_numerics; ///< "same" or "bf16", empty is the compiler's default
+  std::string prompt_numerics; ///< "same" or "half", empty is the compiler's default
   ModelBenchOptions model;     ///< how to measure; files are not used
 };
 

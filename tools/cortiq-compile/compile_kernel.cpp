@@ -201,7 +201,7 @@ Status compile_kernel(const CompileOptions& options) {
   CORTIQ_ASSIGN_OR_RETURN(auto module, build_module(session.context(), problem, target, options, payload.bytes()));
   CORTIQ_RETURN_IF_ERROR(session.run_passes(*module, [&](mlir::OpPassManager& passes) {
     compiler::buildProgramFinish(passes,
-                                 {.path = options.path, .room = options.path_memory, .bf16 = options.bf16_prompts});
+                                 {.path = options.path, .room = options.path_memory, .bf16 = options.half_prompts});
   }));
   if (options.emit == EmitKind::kKernel || options.emit == EmitKind::kCmf)
     return session.write_ir(*module);

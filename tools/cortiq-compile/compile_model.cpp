@@ -129,7 +129,7 @@ Status lower(CompileSession& session, const CompileOptions& options, const compi
     return {};
   CORTIQ_RETURN_IF_ERROR(session.run_passes(module, [&](mlir::OpPassManager& passes) {
     compiler::buildProgramPipeline(passes,
-                                   {.path = options.path, .room = options.path_memory, .bf16 = options.bf16_prompts});
+                                   {.path = options.path, .room = options.path_memory, .bf16 = options.half_prompts});
   }));
   CORTIQ_ASSIGN_OR_RETURN(code.emitter, compiler::makeKernelEmitter(target.name));
   return {};
@@ -181,6 +181,7 @@ Status compile_model(const CompileOptions& options) {
                      : options.gpu_experts == "bank-bf16" ? compiler::GpuExperts::kBankBf16
                                                           : compiler::GpuExperts::kAll;
   facts.gpuRange = options.gpu_range;
+  facts.gpuHalfPrompts = options.half_prompts;
   facts.embedWeights = options.weights == "embed";
   facts.options = shaping_options(options);
   facts.sourceName = name_of(options.model);

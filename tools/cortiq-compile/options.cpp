@@ -1,5 +1,6 @@
 #include "tools/cortiq-compile/options.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "llvm/Support/CommandLine.h"
@@ -99,13 +100,23 @@ Status read_emit(const cl::opt<std::string>& option, EmitKind& out) {
   return invalid("--emit is artifact, cmf, kernel, vec or asm, not " + formats::quote(option));
 }
 
+/// Whether prompts are multiplied in 16 bits: as `word` says, or, where it is empty, as the targets have it.
+bool half_prompts(const std::string& word, const CompileOptions& o) {
+  if (!word.empty() || o.numerics != "fast" || !o.gemv.empty())
+    return word == "half";
+  if (o.vulkan)
+    return compiler::kHalfPromptsOnGpus;
+  const auto targets = compiler::findTargets(o.target, compiler::readHost()); // refuses them later, if need be
+  return targets.ok() && std::ranges::any_of(*targets, [](const compiler::Target& target) {
+           return target.halfPrompts && !target.bf16Features.empty();
+         });
+}
+
 Status check(const CompileOptions& o) {
   if (o.numerics != "fast" && o.numerics != "exact")
     return invalid("--numerics is fast or exact, not '" + o.numerics + "'");
-  if (o.bf16_prompts && o.numerics != "fast")
-    return invalid("--prompt-numerics=bf16 belongs to --numerics=fast");
-  if (o.bf16_prompts && o.vulkan)
-    return unsupported("--prompt-numerics=bf16 is for the target amx alone; leave vulkan out");
+  if (o.half_prompts && o.numerics != "fast")
+    return invalid("--prompt-numerics=half belongs to --numerics=fast");
   if (o.q4tp_ladder != "exact" && o.q4tp_ladder != "vector")
     return invalid("--q4tp-ladder is exact or vector, not " + formats::quote(o.q4tp_ladder));
   if (o.q4tp_ladder != "exact" && !o.gemv.empty())
@@ -166,9 +177,9 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
   cl::opt<std::string> prompt_numerics(
       "prompt-numerics",
       cl::desc(
-          "same: a prompt gives the same numbers however it is cut; bf16: 32 tokens and more at once are multiplied "
-          "as bf16, quicker on amx and about as exact, but other numbers than fewer give"),
-      cl::value_desc("same|bf16"), cl::init("same"), cl::cat(main));
+          "same: prompts are multiplied in 8 bits, as what is generated; half: in 16 bits, on tiles of amx or matrices "
+          "of a GPU, quicker and nearer to exact. Default: half for amx with --numerics=fast, else same"),
+      cl::value_desc("same|half"), cl::cat(main));
   cl::opt<std::string, true> task("task",
                                   cl::desc("Compile for this task mask alone: what it switches off is left out"),
                                   cl::value_desc("NAME"), cl::location(o.task), cl::cat(main));
@@ -201,7 +212,7 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
                                    cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> max_batch("max-batch",
                                  cl::desc("Tokens of a prompt that are worked on together (default 256, 512 with "
-                                          "--prompt-numerics=bf16 or vulkan)"),
+                                          "--prompt-numerics=half or vulkan)"),
                                  cl::value_desc("N"), cl::cat(main));
   cl::opt<std::string> gpu_range("gpu-range",
                                  cl::desc("Bytes of a matrix from which on a GPU that cannot bind all of it gets it in "
@@ -258,10 +269,10 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
     list_targets();
     return std::optional<CompileOptions>();
   }
-  if (prompt_numerics != "same" && prompt_numerics != "bf16")
-    return invalid("--prompt-numerics is same or bf16, not " + formats::quote(prompt_numerics));
-  o.bf16_prompts = prompt_numerics == "bf16";
-  if (o.bf16_prompts || o.vulkan)
+  if (prompt_numerics.getNumOccurrences() != 0 && prompt_numerics != "same" && prompt_numerics != "half")
+    return invalid("--prompt-numerics is same or half, not " + formats::quote(prompt_numerics));
+  o.half_prompts = half_prompts(prompt_numerics, o);
+  if (o.half_prompts || o.vulkan)
     o.max_batch = 512;
   CORTIQ_RETURN_IF_ERROR(read_number(max_context, kMaxContext, o.max_context));
   CORTIQ_RETURN_IF_ERROR(read_number(max_batch, kMaxBatch, o.max_batch));

@@ -20,7 +20,7 @@ struct CompileOptions {
   bool vulkan = false;             ///< the word "vulkan" was among the targets: dispatches for a GPU are added
   std::string gpu_experts = "all"; ///< all on the device, or bank: as many as fit, or bank-bf16
   std::string numerics = "fast";
-  bool bf16_prompts = false;         ///< many tokens are multiplied on tiles of bf16, where the target has those
+  bool half_prompts = false;         ///< prompts are multiplied in 16 bits, where a target has units for that
   std::string task;                  ///< the task mask to make part of the model; empty = all stay to choose from
   std::string weights = "embed";     ///< embed or none; with `gemv` the file that holds the payload
   std::string q4tp_ladder = "exact"; ///< how powers of two of q4tp's rows are computed: exact or vector
@@ -28,7 +28,7 @@ struct CompileOptions {
   std::string path = "auto"; ///< how products with many tokens are made: what kernel-choose-path takes
   uint64_t path_memory = 0;  ///< bytes that a worker may take for a decoded row group; 0 = by the target's caches
   uint64_t max_context = 0;  ///< 0 = as trained
-  uint64_t max_batch = 256;  ///< 512 with bf16_prompts, unless it is said
+  uint64_t max_batch = 256;  ///< 512 with half_prompts or vulkan, unless it is said
   uint64_t gpu_range = 0;    ///< 0: not said
   unsigned threads = 0;      ///< 0 = all cores
   std::string require_key;   ///< 64 hexadecimal digits of whoever has to have signed the model; empty = nobody

@@ -43,9 +43,10 @@ CompileSession::~CompileSession() {
 StatusOr<std::vector<compiler::Target>> CompileSession::targets() const {
   CORTIQ_ASSIGN_OR_RETURN(std::vector<compiler::Target> all,
                           compiler::findTargets(options_.target, compiler::readHost()));
-  if (options_.bf16_prompts && std::ranges::count_if(all, compiler::addBf16Tiles) == 0)
-    std::fprintf(stderr, "cortiq-compile: note: no target here has tiles of bf16, --prompt-numerics=bf16 changes no "
-                         "product\n");
+  // Beside a GPU the CPU runs single stages, on what both hold: its own 16 bits are left out.
+  if (options_.half_prompts && !options_.vulkan && std::ranges::count_if(all, compiler::addBf16Tiles) == 0)
+    std::fprintf(stderr, "cortiq-compile: note: no target here multiplies in 16 bits, --prompt-numerics=half changes "
+                         "no product\n");
   return all;
 }
 
@@ -140,8 +141,8 @@ void CompileSession::say_done() const {
 
 std::string shaping_options(const CompileOptions& o) {
   std::string text = "--numerics=" + o.numerics + " --max-batch=" + std::to_string(o.max_batch);
-  if (o.bf16_prompts)
-    text += " --prompt-numerics=bf16";
+  if (o.half_prompts)
+    text += " --prompt-numerics=half";
   if (o.vulkan)
     text += " --target=vulkan," + o.target;
   if (o.gpu_experts != "all")

@@ -81,9 +81,10 @@ Status run(const Arguments& arguments) {
               "fused", "mater.", "why");
   for (const auto& [number, row] : by_weight)
     print_matrix(row);
-  std::printf(
-      "\nfrom: tokens of a call from which on the path serves; fewer are fused\nfused, mater.: picoseconds of one "
-      "core a weight and token, many tokens at once, as measured for the target (? not measured)\n");
+  std::printf("\nfrom: tokens of a call from which on the path serves; fewer are fused\nbf16: prompts are multiplied "
+              "in 16 bits, "
+              "however few tokens they have; what is generated is fused\nfused, mater.: picoseconds of one "
+              "core a weight and token, many tokens at once, as measured for the target (? not measured)\n");
   return {};
 }
 

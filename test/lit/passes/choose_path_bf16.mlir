@@ -2,17 +2,17 @@
 // RUN: cortiq-opt %s --kernel-choose-path="bf16 path=b=fused" --kernel-dedupe | FileCheck %s --check-prefix=SOME
 // RUN: cortiq-opt %s --kernel-choose-path --kernel-dedupe | FileCheck %s --check-prefix=SAME
 
-// Asked for, many tokens are multiplied on tiles of bf16: the kernel reads what stands behind the records that kernels
+// Asked for, prompts are multiplied on tiles of bf16, however few tokens they have: the kernel reads what stands behind the records that kernels
 // for a few tokens read, so all buffers of such records hold both. Matrices of f32 activations stay as they are.
 
 // CHECK: kernel.define @gemv_f32_q8a_q8_0_r16_k512_1x16_amx {{.*}}act = q8a
-// CHECK: kernel.define @gemm_f32_bf16_q8_0_r16_k512_512x16_amx {{.*}}tile = 512x16, act = q8a_bf16{{.*}} {from_tokens = 32 : i64}
+// CHECK: kernel.define @gemm_f32_bf16_q8_0_r16_k512_512x16_amx {{.*}}tile = 512x16, act = q8a_bf16{{.*}} {from_tokens = 1 : i64}
 // CHECK-NOT: kernel.define {{.*}}_256x
 // CHECK: kernel.alloc {{.*}}: !kernel.buffer<q8a_bf16, 512>
 // CHECK: kernel.alloc {{.*}}: !kernel.buffer<f32, 512>
 // CHECK: kernel.call @a(
 // CHECK-SAME: act = q8a,
-// CHECK-SAME: kernel.path = #kernel.path<bf16, from = 32, fused = 0, materialised = 0, why = "products of bf16 were asked for">
+// CHECK-SAME: kernel.path = #kernel.path<bf16, from = 1, fused = 0, materialised = 0, why = "the target multiplies matrices of bf16, which prompts may take">
 // CHECK: kernel.call @c(
 // CHECK-SAME: kernel.path = #kernel.path<fused
 

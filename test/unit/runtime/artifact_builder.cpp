@@ -13,12 +13,29 @@ namespace cortiq::test {
 using formats::CodecId;
 using formats::LayoutId;
 
+namespace {
+
+/// What the kernel for prompts takes at most: fewer than models' batches.
+constexpr uint32_t kPromptTokens = 5;
+
+uint64_t record_bytes(artifact::BufferKind kind, uint64_t elements) {
+  switch (kind) {
+  case artifact::BufferKind::Q8Act:
+    return formats::q8_act_layout(elements).bytes;
+  case artifact::BufferKind::Q8Bf16Act:
+    return formats::bf16_act_layout(elements).bytes;
+  default:
+    return formats::f32_act_bytes(elements);
+  }
+}
+
+} // namespace
+
 uint32_t ArtifactBuilder::slot(uint64_t elements, artifact::BufferKind kind, uint32_t records) {
   auto buffer = std::make_unique<artifact::BufferT>();
   buffer->kind = kind;
   buffer->elements = elements;
-  buffer->bytes_per_token = records * (kind == artifact::BufferKind::Q8Act ? formats::q8_act_layout(elements).bytes
-                                                                           : formats::f32_act_bytes(elements));
+  buffer->bytes_per_token = records * record_bytes(kind, elements);
   buffer->records = records;
   buffer->offset_per_token = program.arena_bytes_per_token;
   program.arena_bytes_per_token += buffer->bytes_per_token;
@@ -80,26 +97,47 @@ uint32_t ArtifactBuilder::mixture(const std::string& name, uint32_t own, const s
 
 std::vector<uint32_t> ArtifactBuilder::kernels(uint32_t rows, uint64_t k, bool bias, bool residual) {
   std::vector<uint32_t> out;
-  for (const uint32_t tokens : {1u, 2u, 4u}) {
-    const std::string name = "gemm_f32_f32_f32_r16_k" + std::to_string(k) + "_" + std::to_string(tokens) + "x" +
-                             std::to_string(rows) + (bias ? "_bias" : "") + (residual ? "_res" : "") + "_scalar";
-    const auto [place, fresh] = kernel_index_.emplace(name, static_cast<uint32_t>(program.kernels.size()));
-    out.push_back(place->second);
-    if (!fresh)
-      continue;
-    code_.push_back({name, scalar_kernel({tokens, rows, k, bias, residual})});
-    auto kernel = std::make_unique<artifact::KernelT>();
-    kernel->name = name;
-    kernel->tokens = tokens;
-    kernel->rows = rows;
-    kernel->k = k;
-    kernel->codec = static_cast<uint16_t>(CodecId::kF32);
-    kernel->layout = static_cast<uint8_t>(LayoutId::kR16);
-    kernel->act = artifact::BufferKind::F32;
-    kernel->bias = bias;
-    kernel->residual = residual;
-    program.kernels.push_back(std::move(kernel));
-  }
+  for (const uint32_t tokens : {1u, 2u, 4u})
+    out.push_back(
+        kernel({tokens, rows, k, bias, residual, numbers == Numbers::kF32 ? ScalarInput::kF32 : ScalarInput::kCodes}));
+  if (numbers == Numbers::kHalfPrompts)
+    out.push_back(kernel({kPromptTokens, rows, k, bias, residual, ScalarInput::kBf16}));
+  return out;
+}
+
+uint32_t ArtifactBuilder::kernel(const ScalarKernelSpec& spec) {
+  constexpr const char* kInputs[] = {"f32", "q8a", "bf16"};
+  constexpr artifact::BufferKind kKinds[] = {artifact::BufferKind::F32, artifact::BufferKind::Q8Act,
+                                             artifact::BufferKind::Q8Bf16Act};
+  const auto input = static_cast<size_t>(spec.input);
+  const std::string name = std::string("gemm_f32_") + kInputs[input] + "_f32_r16_k" + std::to_string(spec.k) + "_" +
+                           std::to_string(spec.tokens) + "x" + std::to_string(spec.rows) + (spec.bias ? "_bias" : "") +
+                           (spec.residual ? "_res" : "") + "_scalar";
+  const auto [place, fresh] = kernel_index_.emplace(name, static_cast<uint32_t>(program.kernels.size()));
+  if (!fresh)
+    return place->second;
+  code_.push_back({name, scalar_kernel(spec)});
+  auto kernel = std::make_unique<artifact::KernelT>();
+  kernel->name = name;
+  kernel->tokens = spec.tokens;
+  kernel->rows = spec.rows;
+  kernel->k = spec.k;
+  kernel->codec = static_cast<uint16_t>(CodecId::kF32);
+  kernel->layout = static_cast<uint8_t>(LayoutId::kR16);
+  kernel->act = kKinds[input];
+  kernel->bias = spec.bias;
+  kernel->residual = spec.residual;
+  kernel->from_tokens = spec.input == ScalarInput::kBf16 ? 1 : 0;
+  program.kernels.push_back(std::move(kernel));
+  return place->second;
+}
+
+uint32_t ArtifactBuilder::quantized(uint32_t input) {
+  artifact::QuantizeOpT op;
+  op.input = input;
+  op.act_out = slot(program.buffers[input]->elements, artifact::BufferKind::Q8Bf16Act);
+  const uint32_t out = op.act_out;
+  stage(std::move(op), program.stages.back()->head);
   return out;
 }
 
@@ -108,7 +146,7 @@ artifact::MatmulPartT ArtifactBuilder::matmul(uint32_t weight, uint32_t input, u
   const artifact::WeightT& entry = *manifest.weights[weight];
   artifact::MatmulPartT part;
   part.weight = weight;
-  part.input = input;
+  part.input = numbers == Numbers::kF32 ? input : quantized(input);
   part.out = out;
   part.bias = bias;
   part.residual = residual;

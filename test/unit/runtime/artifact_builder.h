@@ -14,6 +14,13 @@
 
 namespace cortiq::test {
 
+/// What products read.
+enum class Numbers {
+  kF32,
+  kCodes,       ///< quantized activations
+  kHalfPrompts, ///< the same, but for a prompt's tokens, which have a kernel of their own: it reads bf16
+};
+
 class ArtifactBuilder {
 public:
   explicit ArtifactBuilder(uint64_t max_batch) : max_batch_(max_batch) {}
@@ -55,11 +62,15 @@ public:
   artifact::ProgramT program;
   artifact::ManifestT manifest;
   bool embed_weights = true;
+  Numbers numbers = Numbers::kF32; ///< before the first product
   /// Names of targets that all run `program`; not needed for an artifact of one.
   std::vector<std::string> targets;
 
 private:
   std::vector<uint32_t> kernels(uint32_t rows, uint64_t k, bool bias, bool residual);
+  uint32_t kernel(const ScalarKernelSpec& spec);
+  /// A slot with the same in quantized form, which a stage of its own fills.
+  uint32_t quantized(uint32_t input);
 
   uint64_t max_batch_;
   std::vector<compiler::KernelCode> code_;

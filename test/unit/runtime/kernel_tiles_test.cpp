@@ -26,7 +26,7 @@ void take_any(const formats::KernelArgs* args) {
 }
 
 constexpr uint64_t kGroupBytes = 1000;
-const std::vector<Tile> kTiles = {{1, take_one}, {8, take_eight}, {256, take_any, 96, kGroupBytes}};
+const TileSet kTiles = {{{1, take_one}, {8, take_eight}, {256, take_any, 96, kGroupBytes}}};
 
 /// A run over 300 tokens and ten row groups: every row of every token is computed once, from its own place.
 TEST(KernelTilesTest, AVaryingKernelTakesItsRowGroupsInParts) {
@@ -42,7 +42,7 @@ TEST(KernelTilesTest, AVaryingKernelTakesItsRowGroupsInParts) {
   args.act_stride = 64;
   args.out_stride = args.residual_stride = 200 * sizeof(float);
   seen().clear();
-  run_tiles(kTiles, args, 300);
+  run_tiles(kTiles, args, {300});
   std::vector<int> computed(300 * 10);
   for (const auto& [varying, call] : seen()) {
     const auto token = uint64_t(call.act - act.data()) / 64,
@@ -68,25 +68,25 @@ TEST(KernelTilesTest, FewTokensOfALargeBatchTakeTheVaryingKernel) {
   args.out = out.data();
   args.groups = 2;
   seen().clear();
-  run_tiles(kTiles, args, 64, 256);
+  run_tiles(kTiles, args, {64, 0, 256});
   ASSERT_EQ(seen().size(), 1);
   EXPECT_TRUE(seen()[0].varying);
   EXPECT_EQ(seen()[0].args.tokens, 64);
   args.out = out.data();
   seen().clear();
-  run_tiles(kTiles, args, 64, 64);
+  run_tiles(kTiles, args, {64, 0, 64});
   EXPECT_FALSE(seen()[0].varying);
 }
 
 TEST(KernelTilesTest, FewTokensLeaveTheVaryingKernelAlone) {
-  EXPECT_FALSE(on_tile_registers(kTiles, 95));
-  EXPECT_TRUE(on_tile_registers(kTiles, 96));
-  EXPECT_FALSE(on_tile_registers({kTiles.begin(), kTiles.begin() + 2}, 96));
-  EXPECT_EQ(tokens_a_pass(kTiles, 0), 0);
-  EXPECT_EQ(tokens_a_pass(kTiles, 5), 1);
-  EXPECT_EQ(tokens_a_pass(kTiles, 20), 8);
-  EXPECT_EQ(tokens_a_pass(kTiles, 100), 100);
-  EXPECT_EQ(tokens_a_pass(kTiles, 600), 256);
+  EXPECT_FALSE(on_tile_registers(kTiles.tiles, 95));
+  EXPECT_TRUE(on_tile_registers(kTiles.tiles, 96));
+  EXPECT_FALSE(on_tile_registers({kTiles.tiles.begin(), kTiles.tiles.begin() + 2}, 96));
+  EXPECT_EQ(tokens_a_pass(kTiles.tiles, 0), 0);
+  EXPECT_EQ(tokens_a_pass(kTiles.tiles, 5), 1);
+  EXPECT_EQ(tokens_a_pass(kTiles.tiles, 20), 8);
+  EXPECT_EQ(tokens_a_pass(kTiles.tiles, 100), 100);
+  EXPECT_EQ(tokens_a_pass(kTiles.tiles, 600), 256);
 }
 
 } // namespace

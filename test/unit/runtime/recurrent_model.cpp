@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "test/unit/runtime/artifact_builder.h"
-
 namespace cortiq::test {
 
-Status write_recurrent_model(const std::string& path, uint32_t window, bool ring) {
+Status write_recurrent_model(const std::string& path, uint32_t window, bool ring, Numbers numbers) {
   constexpr uint64_t kHidden = 24, kKeyHeads = 2, kValueHeads = 4, kDim = 8, kHeads = 2;
   constexpr uint64_t kQkv = (2 * kKeyHeads + kValueHeads) * kDim, kValues = kValueHeads * kDim;
   ArtifactBuilder b(/*max_batch=*/12);
+  b.numbers = numbers;
   RandomWeights weights(b, 3);
   auto vector = [&](uint64_t count) { return weights.vector(count, 1); };
   auto state = [&](uint64_t count) {

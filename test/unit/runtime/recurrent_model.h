@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/status.h"
+#include "test/unit/runtime/artifact_builder.h"
 
 namespace cortiq::test {
 
@@ -14,6 +15,7 @@ inline constexpr uint32_t kRecurrentPoison = 28; ///< a token whose keys do not 
 
 /// Embedding, short convolution, gated delta, attention, head. No norms: values stay as they come. With a window the
 /// cache is a ring, or, for comparison, one that keeps everything.
-Status write_recurrent_model(const std::string& path, uint32_t window = 0, bool ring = false);
+Status write_recurrent_model(const std::string& path, uint32_t window = 0, bool ring = false,
+                             Numbers numbers = Numbers::kF32);
 
 } // namespace cortiq::test

@@ -15,12 +15,13 @@ class Emitter : public Xbyak::CodeGenerator {
 public:
   explicit Emitter(const ScalarKernelSpec& spec) {
     const auto& args = rdi;
-    const auto &weights = rsi, &out = rcx, &group = r8, &act = r9, &token = r10, &row = r11, &k = rax, &w = rdx;
+    const auto &weights = rsi, &out = rcx, &group = r8, &act = r9, &token = r10, &row = r11, &k = rax, &w = rdx,
+               &value = r15;
     const auto &row_out = rbx, &group_residual = r12, &row_residual = r13, &bias = r14;
     const auto &sum = xmm0, &product = xmm1;
     push(rbp);
     mov(rbp, rsp);
-    for (const auto& saved : {rbx, r12, r13, r14})
+    for (const auto& saved : {rbx, r12, r13, r14, r15})
       push(saved);
     mov(weights, ptr[args + offsetof(KernelArgs, weights)]);
     mov(out, ptr[args + offsetof(KernelArgs, out)]);
@@ -32,7 +33,10 @@ public:
     mov(act, ptr[args + offsetof(KernelArgs, act)]);
     mov(row_out, out);
     mov(row_residual, group_residual);
-    mov(token, spec.tokens);
+    if (spec.input == ScalarInput::kBf16)
+      mov(token, ptr[args + offsetof(KernelArgs, tokens)]);
+    else
+      mov(token, spec.tokens);
     L(next_token);
     xor_(row, row);
     L(next_row);
@@ -40,8 +44,8 @@ public:
     lea(w, ptr[weights + row * 4]);
     xor_(k, k);
     L(next_k);
-    movss(product, ptr[w]);
-    mulss(product, ptr[act + k * 4]);
+    load_value(spec, act, k, value);
+    mulss(xmm1, ptr[w]);
     addss(sum, product);
     add(w, spec.rows * 4);
     inc(k);
@@ -60,17 +64,41 @@ public:
     if (spec.residual)
       add(row_residual, ptr[args + offsetof(KernelArgs, residual_stride)]);
     dec(token);
-    jnz(next_token);
+    jnz(next_token, T_NEAR);
     add(weights, static_cast<uint32_t>(spec.rows * spec.k * 4));
     add(out, spec.rows * 4);
     add(group_residual, spec.rows * 4);
     add(bias, spec.rows * 4);
     dec(group);
     jnz(next_group, T_NEAR);
-    for (const auto& saved : {r14, r13, r12, rbx})
+    for (const auto& saved : {r15, r14, r13, r12, rbx})
       pop(saved);
     pop(rbp);
     ret();
+  }
+
+private:
+  /// xmm1 = activation k of the token at `act`.
+  void load_value(const ScalarKernelSpec& spec, const Xbyak::Reg64& act, const Xbyak::Reg64& k,
+                  const Xbyak::Reg64& value) {
+    const formats::Q8ActLayout codes = formats::q8_act_layout(spec.k);
+    switch (spec.input) {
+    case ScalarInput::kF32:
+      movss(xmm1, ptr[act + k * 4]);
+      break;
+    case ScalarInput::kCodes:
+      movsx(value.cvt32(), byte[act + k]);
+      cvtsi2ss(xmm1, value.cvt32());
+      mov(value, k);
+      shr(value, 5);
+      mulss(xmm1, ptr[act + value * 4 + static_cast<uint32_t>(codes.scale)]);
+      break;
+    case ScalarInput::kBf16:
+      movzx(value.cvt32(), word[act + k * 2 + static_cast<uint32_t>(formats::bf16_act_layout(spec.k).values)]);
+      shl(value.cvt32(), 16);
+      movd(xmm1, value.cvt32());
+      break;
+    }
   }
 };
 

@@ -352,6 +352,7 @@ void TinyModel::add_skills(ArtifactBuilder& b, std::span<const TinyModel> skills
 
 Status TinyModel::write(const std::string& path, std::span<const TinyModel> skills) {
   ArtifactBuilder builder(kMaxBatch);
+  builder.numbers = numbers;
   build(builder);
   if (!skills.empty())
     add_skills(builder, skills);

@@ -38,6 +38,7 @@ struct TinyModel {
   std::vector<double> hidden_reference(std::span<const uint32_t> tokens) const;
 
   std::vector<std::string> targets; ///< of the artifact, where it is to hold several
+  Numbers numbers = Numbers::kF32;  ///< of the artifact
 
 private:
   std::vector<float>& make(const std::string& name, uint64_t count, float scale, float center = 0);

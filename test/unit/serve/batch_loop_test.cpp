@@ -27,6 +27,11 @@ uint32_t behind(std::span<const uint32_t> text, size_t selection) {
   return 'a' + static_cast<uint32_t>((hash >> 20) % 26);
 }
 
+/// A token as the engine holds it, which computes what was generated in other numbers than prompts.
+constexpr uint32_t generated(uint32_t id) {
+  return id | 1u << 31;
+}
+
 /// An engine whose sequences hold tokens and count pages, and whose logits name behind().
 class FakeEngine final : public BatchEngine {
 public:
@@ -79,7 +84,8 @@ public:
     for (size_t i = 0; i < parts.size(); ++i) {
       Held& held = held_[parts[i].sequence];
       EXPECT_TRUE(held.open && compatible(parts[0].sequence, parts[i].sequence));
-      held.tokens.insert(held.tokens.end(), parts[i].tokens.begin(), parts[i].tokens.end());
+      for (const uint32_t id : parts[i].tokens)
+        held.tokens.push_back(parts[i].generated ? generated(id) : id);
       tokens += parts[i].tokens.size();
       rows_[i][behind(held.tokens, held.selection)] = 1;
       Result result;
@@ -162,8 +168,9 @@ protected:
     std::string out;
     std::vector<uint32_t> text = request.prompt;
     while (out.size() < request.max_tokens && text.size() <= kContext) {
-      text.push_back(behind(text, request.overlay.shares.size()));
-      out += static_cast<char>(text.back());
+      const uint32_t id = behind(text, request.overlay.shares.size());
+      text.push_back(generated(id));
+      out += static_cast<char>(id);
     }
     return out;
   }

@@ -158,7 +158,7 @@ void BatchLoop::line_up(const std::vector<Running*>& group) {
       return;
     if (!member->sequence)
       continue;
-    uint64_t tokens = std::min<uint64_t>(left, member->text.size() - engine_->position(*member->sequence));
+    uint64_t tokens = std::min<uint64_t>(left, same_origin(*member));
     // With others in the step it takes what is free, and waits otherwise: they end some time.
     while (tokens != 0 && !parts_.empty() &&
            reserved_ + engine_->pages_for(*member->sequence, tokens) > engine_->pages_available())
@@ -188,12 +188,20 @@ bool BatchLoop::make_room(const Running& member, uint64_t tokens) {
   return true;
 }
 
+/// Of what is not computed yet: what is left of the prompt, or else of the answer that gave up its pages.
+uint64_t BatchLoop::same_origin(const Running& member) const {
+  const uint64_t position = engine_->position(*member.sequence), prompt = member.request().prompt.size();
+  return (position < prompt ? prompt : member.text.size()) - position;
+}
+
 void BatchLoop::add_part(Running& member, uint64_t tokens) {
   const uint64_t position = engine_->position(*member.sequence);
   reserved_ += engine_->pages_for(*member.sequence, tokens);
   members_.push_back(&member);
-  parts_.push_back(
-      {*member.sequence, std::span(member.text).subspan(position, tokens), position + tokens == member.text.size()});
+  parts_.push_back({.sequence = *member.sequence,
+                    .tokens = std::span(member.text).subspan(position, tokens),
+                    .logits = position + tokens == member.text.size(),
+                    .generated = position >= member.request().prompt.size()});
   if (!member.request().constraint && !member.request().logprobs && member.sampler.takes_top()) {
     parts_.back().top = member.sampler.ask_top();
     parts_.back().choose = [&member](const runtime::TopLogits& top) { return member.sampler.sample_top(top); };

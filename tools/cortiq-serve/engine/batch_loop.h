@@ -68,6 +68,7 @@ private:
   std::vector<Running*> choose_group();
   void line_up(const std::vector<Running*>& group);
   bool make_room(const Running& member, uint64_t tokens);
+  uint64_t same_origin(const Running& member) const;
   void add_part(Running& member, uint64_t tokens);
   void step();
   void fork(const Running& leader, std::span<const float> logits);
