@@ -156,10 +156,13 @@ CORTIQ_API cortiq_status cortiq_session_save(cortiq_session* session, const char
  * target, cache type, skill or mask is refused, and the session is as before; after damage it is empty. */
 CORTIQ_API cortiq_status cortiq_session_load(cortiq_session* session, const char* path);
 
-/* Appends `ids` (at least one). *logits: [rows x vocab], of every id when `all`, else of the last one (rows = 1); valid
- * until the session's next call. `logits` and `rows` may be null. */
+/* Appends `ids` (at least one) of a prompt, or of any text that is given. *logits: [rows x vocab], of every id when
+ * `all`, else of the last one (rows = 1); valid until the session's next call. `logits` and `rows` may be null. */
 CORTIQ_API cortiq_status cortiq_session_run(cortiq_session* session, const uint32_t* ids, size_t id_count, int32_t all,
                                             const float** logits, size_t* rows);
+/* The same for an id that was chosen from the logits of the one before, as cortiq_session_generate() does it. Artifacts
+ * may compute prompts in other numbers than what is generated, and more slowly where there is but one id at a time. */
+CORTIQ_API cortiq_status cortiq_session_append(cortiq_session* session, uint32_t id, const float** logits);
 
 enum {
   CORTIQ_POOL_MEAN = 0, /* of all ids */

@@ -132,6 +132,12 @@ public:
     check(cortiq_session_run(get(), ids.data(), ids.size(), all ? 1 : 0, &out.data, &out.rows));
     return out;
   }
+  /// run() of an id that was chosen from the logits of the one before.
+  Logits append(uint32_t id) {
+    Logits out = {nullptr, 1, vocab_};
+    check(cortiq_session_append(get(), id, &out.data));
+    return out;
+  }
   /// One vector for `ids`, of length 1; the session is empty then. `pooling`: CORTIQ_POOL_MEAN or CORTIQ_POOL_LAST.
   std::vector<float> embed(const std::vector<uint32_t>& ids, int32_t pooling = CORTIQ_POOL_MEAN) {
     std::vector<float> out(hidden_);

@@ -237,6 +237,22 @@ cortiq_status cortiq_session_run(cortiq_session* session, const uint32_t* ids, s
   });
 }
 
+cortiq_status cortiq_session_append(cortiq_session* session, uint32_t id, const float** logits) {
+  return guarded([&]() -> Status {
+    if (!session)
+      return needs("cortiq_session_append()");
+    const Work work(*session);
+    CORTIQ_RETURN_IF_ERROR(work.begun());
+    Undo undo(*session);
+    CORTIQ_ASSIGN_OR_RETURN(const std::span<const float> out, session->session->append(id));
+    session->held.push_back(id);
+    undo.keep();
+    if (logits)
+      *logits = out.data();
+    return {};
+  });
+}
+
 cortiq_status cortiq_session_embed(cortiq_session* session, const uint32_t* ids, size_t id_count, int32_t pooling,
                                    float* vector, size_t capacity, size_t* count) {
   return guarded([&]() -> Status {

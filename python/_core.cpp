@@ -193,6 +193,15 @@ NB_MODULE(_core, m) {
              }
              return copy_of(logits);
            })
+      .def("append",
+           [](cortiq::Session& self, uint32_t id) {
+             cortiq::Logits logits;
+             {
+               const nb::gil_scoped_release unlocked;
+               logits = self.append(id);
+             }
+             return copy_of(logits);
+           })
       .def("embed",
            [](cortiq::Session& self, const Ids& ids, bool last) {
              std::vector<float> vector;

@@ -69,6 +69,7 @@ std::span<const Target> targetTable() {
        // The last are kernels on tiles: a row group is decoded once for up to so many tokens.
        .tokenTiles = {1, 2, 4, 8, 256},
        .bf16Features = {"amx_bf16", "avx512_bf16"},
+       .halfPrompts = true,
        .l1Bytes = 48 << 10,
        .l2Bytes = 2 << 20,
        .cores = 1},

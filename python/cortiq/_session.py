@@ -116,9 +116,14 @@ class Session:
             self._core.load(os.fspath(path))
 
     def run(self, ids: Sequence[int], *, all: bool = False) -> numpy.typing.NDArray[numpy.float32]:
-        """Appends `ids`; logits of the last one, or of each with `all`: [rows, vocab]."""
+        """Appends `ids` of a prompt; logits of the last one, or of each with `all`: [rows, vocab]."""
         with _at_work(self._core):
             return self._core.run(list(ids), all)
+
+    def append(self, id: int) -> numpy.typing.NDArray[numpy.float32]:
+        """The same for an id that was chosen from the logits of the one before: prompts may be computed in other numbers."""
+        with _at_work(self._core):
+            return self._core.append(id)
 
     def embed(self, text: Prompt, *, pooling: str = "mean") -> numpy.typing.NDArray[numpy.float32]:
         """One vector of length 1 for a text or ids: of the model's last hidden states their mean, or with "last" the last one. The session is

@@ -39,7 +39,8 @@ Status write_logits(const std::string& path, Engine& engine, std::span<const uin
 struct Beginning {
   std::vector<uint32_t> tokens;
   uint64_t kept = 0;
-  uint64_t draws = 0; ///< random numbers that were taken before
+  uint64_t draws = 0;     ///< random numbers that were taken before
+  bool generated = false; ///< what is left to run was chosen before
 };
 
 /// The prompt, behind what a saved session holds of it; without a prompt, all that was saved. At least one token is
@@ -52,6 +53,7 @@ StatusOr<Beginning> begin(const RunOptions& options, std::vector<uint32_t> promp
   if (!options.prompt && !options.tokens) {
     out.tokens = saved.tokens;
     out.draws = saved.draws;
+    out.generated = saved.last_generated;
   }
   out.kept = common_beginning(std::span(saved.tokens).first(loaded.engine->position()), out.tokens);
   loaded.engine->rewind(out.kept);
@@ -59,8 +61,10 @@ StatusOr<Beginning> begin(const RunOptions& options, std::vector<uint32_t> promp
 }
 
 /// What the engine holds, and what was chosen last where that has not run.
-Status save(const RunOptions& options, Loaded& loaded, std::vector<uint32_t> tokens, uint64_t draws) {
-  return options.save_session.empty() ? Status() : loaded.save(options.save_session, {std::move(tokens), draws, ""});
+Status save(const RunOptions& options, Loaded& loaded, std::vector<uint32_t> tokens, uint64_t draws, bool generated) {
+  return options.save_session.empty()
+             ? Status()
+             : loaded.save(options.save_session, {std::move(tokens), draws, "", /*last_generated=*/generated});
 }
 
 /// Runs the prompt and generates nothing. A cache ends before the last token: whoever uses it wants that one's logits.
@@ -70,7 +74,7 @@ Status run_only(const RunOptions& options, Loaded& loaded, const Beginning& begi
     rest = rest.first(rest.size() - 1);
   if (!rest.empty())
     CORTIQ_RETURN_IF_ERROR(collect_logits(*loaded.engine, rest, [](std::span<const float>) { return Status(); }));
-  return save(options, loaded, beginning.tokens, beginning.draws);
+  return save(options, loaded, beginning.tokens, beginning.draws, beginning.generated);
 }
 
 Status run_prompt(const RunOptions& options, Loaded& loaded) {
@@ -90,14 +94,16 @@ Status run_prompt(const RunOptions& options, Loaded& loaded) {
     sampling::Sampler sampler = make_sampler(options, loaded);
     sampler.observe(std::span(beginning.tokens).first(beginning.kept));
     sampler.skip(beginning.draws);
+    GenerateOptions how = generate_options(options, loaded);
+    how.continues = beginning.generated;
     CORTIQ_ASSIGN_OR_RETURN(result,
-                            generate(*loaded.engine, sampler, std::span(beginning.tokens).subspan(beginning.kept),
-                                     generate_options(options, loaded),
+                            generate(*loaded.engine, sampler, std::span(beginning.tokens).subspan(beginning.kept), how,
                                      [&](uint32_t id, std::span<const float>) { return printer.push(id); }));
     CORTIQ_RETURN_IF_ERROR(printer.finish());
     std::vector<uint32_t> tokens = beginning.tokens;
     tokens.insert(tokens.end(), result.tokens.begin(), result.tokens.end());
-    CORTIQ_RETURN_IF_ERROR(save(options, loaded, std::move(tokens), sampler.draws()));
+    CORTIQ_RETURN_IF_ERROR(
+        save(options, loaded, std::move(tokens), sampler.draws(), beginning.generated || !result.tokens.empty()));
   } else if (options.logits.empty() || !options.save_session.empty()) {
     CORTIQ_RETURN_IF_ERROR(run_only(options, loaded, beginning));
   }

@@ -77,7 +77,8 @@ StatusOr<Generated> generate(Engine& engine, sampling::Sampler& sampler, std::sp
                          : std::nullopt);
   Stepper stepper(engine, sampler, options.speculation);
   const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
-  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits, stepper.prompt(prompt, options.cancelled));
+  CORTIQ_ASSIGN_OR_RETURN(std::span<const float> logits,
+                          options.continues ? stepper.again(prompt) : stepper.prompt(prompt, options.cancelled));
   out.prefill_seconds = seconds_since(start);
   if (logits.empty())
     out.finish = FinishReason::kCancelled;

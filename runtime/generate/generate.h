@@ -30,6 +30,7 @@ struct GenerateOptions {
   /// Asked before each step and each batch of the prompt; true ends the generation. The engine then holds what was run.
   std::function<bool()> cancelled = nullptr;
   TokenConstraint* constraint = nullptr; ///< asked before each choice; null: none
+  bool continues = false;                ///< the prompt is what was generated before, and is computed as that
   bool sink_takes_logits = false;        ///< the sink is given rows of logits; else they may be empty
 };
 

@@ -45,6 +45,15 @@ StatusOr<std::span<const float>> Stepper::prompt(std::span<const uint32_t> token
   return logits;
 }
 
+StatusOr<std::span<const float>> Stepper::again(std::span<const uint32_t> tokens) {
+  engine_.keep_drafts(policy_.keeps());
+  std::span<const float> logits;
+  for (const uint32_t token : tokens) {
+    CORTIQ_ASSIGN_OR_RETURN(logits, engine_.append(token));
+  }
+  return logits;
+}
+
 StatusOr<std::span<const float>> Stepper::next(uint32_t id, uint64_t wanted) {
   if (guess_) {
     const bool accepted = *guess_ == id;

@@ -31,6 +31,8 @@ public:
   /// Runs the prompt; the logits behind its last token. `cancelled`, where there is one, is asked before every batch;
   /// once it says so nothing more is run, and there are no logits.
   StatusOr<std::span<const float>> prompt(std::span<const uint32_t> tokens, const std::function<bool()>& cancelled);
+  /// The same for tokens that were generated before, at least one.
+  StatusOr<std::span<const float>> again(std::span<const uint32_t> tokens);
   /// The logits behind `id`, which follows what came before. `wanted`: how many more tokens may be chosen after it;
   /// valid until the next call.
   StatusOr<std::span<const float>> next(uint32_t id, uint64_t wanted);

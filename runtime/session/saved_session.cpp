@@ -159,6 +159,11 @@ private:
   Hasher256 hasher_;
 };
 
+/// Whether the last token was generated; see SessionState::turns.
+bool ends_generated(std::span<const uint64_t> turns) {
+  return turns.size() % 2 != 0;
+}
+
 saved::HeaderT describe(const Session& session, const SessionState& state, const SavedSequence& sequence) {
   saved::HeaderT out;
   const auto& artifact = session.model().artifact().file.header().header_hash;
@@ -177,6 +182,9 @@ saved::HeaderT describe(const Session& session, const SessionState& state, const
   out.tokens = sequence.tokens;
   out.position = state.position;
   out.furthest = state.furthest;
+  out.turns = state.turns;
+  if (sequence.tokens.size() > state.position && sequence.last_generated != ends_generated(state.turns))
+    out.turns.push_back(state.position);
   for (const KvShape& layer : state.layers)
     out.layers.emplace_back(layer.kv_heads, layer.k_dim, layer.v_dim, layer.window, layer.ring);
   out.states.assign(state.state_sizes.begin(), state.state_sizes.end());
@@ -279,12 +287,13 @@ Status save_session(const std::string& path, Session& session, const SavedSequen
 
 SavedSession::SavedSession(SavedSession&& other) noexcept
     : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), header_bytes_(std::move(other.header_bytes_)),
-      sequence_(std::move(other.sequence_)) {}
+      turns_(std::move(other.turns_)), sequence_(std::move(other.sequence_)) {}
 
 SavedSession& SavedSession::operator=(SavedSession&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(fd_, other.fd_);
   std::swap(header_bytes_, other.header_bytes_);
+  std::swap(turns_, other.turns_);
   std::swap(sequence_, other.sequence_);
   return *this;
 }
@@ -342,6 +351,12 @@ Status SavedSession::read(uint64_t file_bytes) {
   if (formats::checked_add(h.payload_bytes(), before + sizeof(Hash256)) != file_bytes)
     return damaged("it has " + std::to_string(file_bytes) + " bytes and should have others");
   sequence_.tokens.assign(h.tokens()->begin(), h.tokens()->end());
+  if (h.turns())
+    turns_.assign(h.turns()->begin(), h.turns()->end());
+  if (!std::ranges::is_sorted(turns_, std::ranges::less_equal()) ||
+      (!turns_.empty() && turns_.back() >= h.tokens()->size()))
+    return damaged("its header contradicts itself");
+  sequence_.last_generated = ends_generated(turns_);
   sequence_.draws = h.draws();
   sequence_.conversation = h.conversation() ? h.conversation()->str() : "";
   return {};
@@ -412,7 +427,7 @@ Status SavedSession::read_payload(Session& session) const {
   CORTIQ_RETURN_IF_ERROR(reader.take(stored.data(), stored.size()));
   if (hash != stored)
     return damaged("the hash of its content differs");
-  session.adopt(std::span(sequence_.tokens).first(h.position()), h.furthest());
+  session.adopt(std::span(sequence_.tokens).first(h.position()), h.furthest(), turns_);
   return {};
 }
 

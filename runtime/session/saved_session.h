@@ -59,6 +59,7 @@ private:
   std::string path_;
   int fd_ = -1;
   std::vector<uint8_t> header_bytes_;
+  std::vector<uint64_t> turns_; ///< see SessionState
   SavedSequence sequence_;
 };
 

@@ -165,9 +165,14 @@ public:
     return describe_state(position, furthest);
   }
 
-  void adopt(std::span<const uint32_t> tokens, uint64_t furthest) override {
+  void adopt(std::span<const uint32_t> tokens, uint64_t furthest, std::span<const uint64_t> turns) override {
     position_ = tokens.size();
     origins_.assign(tokens.size(), Origin::kPrompt);
+    for (size_t turn = 0; turn < turns.size(); turn += 2) {
+      const uint64_t end = turn + 1 < turns.size() ? turns[turn + 1] : tokens.size();
+      for (uint64_t i = turns[turn]; i < std::min<uint64_t>(end, tokens.size()); ++i)
+        origins_[i] = Origin::kGenerated;
+    }
     recurrent_.adopt(tokens, furthest);
   }
 
@@ -360,6 +365,9 @@ private:
                           layers_[layer].values + head * shape.value_bytes(kv_type_, positions) +
                               group * kKvGroupPositions * shape.value_row_bytes(kv_type_)};
     };
+    for (uint64_t i = 0; i < std::min<uint64_t>(position, origins_.size()); ++i)
+      if (origins_[i] != (i == 0 ? Origin::kPrompt : origins_[i - 1]))
+        out.turns.push_back(i);
     out.state_sizes = program_.states;
     out.states = recurrent_.states();
     return out;
@@ -592,9 +600,8 @@ private:
   Placement placement_;
   std::unique_ptr<GpuSession> gpu_; ///< null: the CPU runs everything
   bool on_gpu_ = false, cpu_fallback_ = false;
-  std::vector<uint32_t> held_; ///< with a fallback: the tokens of the state
-  std::vector<Origin>
-      origins_; ///< of each position's latest token; those that a saved session brought count as a prompt's
+  std::vector<uint32_t> held_;  ///< with a fallback: the tokens of the state
+  std::vector<Origin> origins_; ///< of each position's latest token
   GpuSession::Want want_ = GpuSession::Want::kLogits;
   std::optional<TopAsk> top_ask_;
   std::optional<TopLogits> top_; ///< of the latest step, in place of its row of logits

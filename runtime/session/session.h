@@ -126,7 +126,8 @@ public:
   /// Forgets everything, and gives room for the state behind `position` tokens, whose caches had been written up to
   /// `furthest`. Once that is filled, adopt() makes the session hold it; until then it is to be reset().
   virtual StatusOr<SessionState> make_room(uint64_t position, uint64_t furthest) = 0;
-  virtual void adopt(std::span<const uint32_t> tokens, uint64_t furthest) = 0;
+  /// `turns` is as in SessionState.
+  virtual void adopt(std::span<const uint32_t> tokens, uint64_t furthest, std::span<const uint64_t> turns) = 0;
 
   /// Threads that work on a step, the caller's included.
   virtual unsigned threads() const = 0;

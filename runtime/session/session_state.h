@@ -28,6 +28,8 @@ struct SessionState {
   std::span<const KvShape> layers;
   /// Where positions [16 * group, 16 * group + 16) of a layer's head stand. In a ring two groups share a place.
   std::function<KvGroupPlace(uint64_t layer, uint64_t head, uint64_t group)> place;
+  /// Where tokens of prompts and generated ones take turns, ascending; a prompt's come first.
+  std::vector<uint64_t> turns;
   std::span<const uint64_t> state_sizes; ///< numbers of each recurrent state
   std::span<float* const> states;
 

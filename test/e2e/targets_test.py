@@ -93,7 +93,7 @@ def check_choice(t, artifact):
     if t.list(tiles)["targets"][1]["runnable"]:
         t.tally.skip("this machine has tiles")
         return
-    t.refused("a target that cannot run", "'amx' cannot run here: its code needs amx_int8", "cortiq-run", tiles, "--target", "amx", *TOKENS)
+    t.refused("a target that cannot run", "'amx' cannot run here: its code needs amx_bf16", "cortiq-run", tiles, "--target", "amx", *TOKENS)
     taken = t.run(tiles)["target"]
     t.tally.check("the other one is taken", None if taken["name"] == "x86-64-v3" and "amx_int8" in taken["why"] else taken)
     only = t.compile(t.model, ["amx"])

@@ -92,6 +92,19 @@ TEST(TargetTable, ListsAreSortedAndWithoutRepetition) {
   EXPECT_THAT(listed(""), HasSubstr("no target ''"));
 }
 
+TEST(TargetTable, PromptsAreInSixteenBitsWhereTheHostHasTheTiles) {
+  Target amx = *findTarget("amx");
+  EXPECT_TRUE(amx.halfPrompts);
+  Host host{.features = strings(amx.features)};
+  EXPECT_TRUE(nativeTarget(host)->bf16Features.empty());
+  ASSERT_TRUE(addBf16Tiles(amx));
+  host.features = strings(amx.features);
+  EXPECT_FALSE(nativeTarget(host)->bf16Features.empty());
+  Target plain = *findTarget("avx512vnni");
+  EXPECT_FALSE(plain.halfPrompts);
+  EXPECT_FALSE(addBf16Tiles(plain));
+}
+
 TEST(TargetTable, NativeNamesWhatAHostLacks) {
   auto native = nativeTarget(Host{.features = {"avx", "avx2", "bmi2", "f16c"}});
   ASSERT_FALSE(native.ok());

@@ -10,6 +10,7 @@
 #include "formats/overlay/selection.h"
 #include "runtime/batch/batch_engine.h"
 #include "runtime/generate/generate.h"
+#include "runtime/session/saved_session.h"
 #include "test/unit/runtime/recurrent_model.h"
 #include "test/unit/runtime/session_fixture.h"
 #include "test/unit/runtime/tiny_model.h"
@@ -116,6 +117,27 @@ TEST_P(PromptNumbers, WhatIsTakenBackAndRunAgainIsAsItWas) {
               std::span(want).subspan((kPrompt - 3) * vocab, 3 * vocab), "back into the prompt");
 }
 
+TEST_P(PromptNumbers, ASavedSessionKnowsWhenceItsTokensCame) {
+  const std::vector<uint32_t> tokens = text(kPrompt + 20);
+  const std::vector<float> want = alone(tokens, kPrompt);
+  const auto one = session(half_), other = session(half_);
+  const uint64_t vocab = one->vocab();
+  run(*one, std::span(tokens).first(kPrompt));
+  append(*one, std::span(tokens).subspan(kPrompt, 19));
+  for (const bool generated : {true, false}) {
+    SavedSequence sequence{tokens};
+    sequence.last_generated = generated;
+    ASSERT_TRUE(save_session(folder_.file("s"), *one, sequence).ok());
+    const auto saved = SavedSession::open(folder_.file("s"));
+    ASSERT_TRUE(saved.ok()) << saved.status().message();
+    EXPECT_EQ(saved->sequence().last_generated, generated);
+    ASSERT_TRUE(saved->restore(*other).ok());
+    other->rewind(kPrompt + 7);
+    expect_same(append(*other, std::span(tokens).subspan(kPrompt + 7)), std::span(want).subspan((kPrompt + 7) * vocab),
+                "behind a saved session");
+  }
+}
+
 TEST_P(PromptNumbers, AGenerationIsAPromptAndWhatIsAppended) {
   const std::vector<uint32_t> prompt = text(kPrompt);
   const auto one = session(half_);
@@ -133,6 +155,20 @@ TEST_P(PromptNumbers, AGenerationIsAPromptAndWhatIsAppended) {
   whole.insert(whole.end(), out->tokens.begin(), out->tokens.end() - 1);
   const std::vector<float> want = alone(whole, kPrompt);
   expect_same(seen, std::span(want).subspan((kPrompt - 1) * one->vocab()), "logits of the choices");
+
+  // The last token was chosen and has not run: who goes on with it says so.
+  seen.clear();
+  options.continues = true;
+  options.max_tokens = 1;
+  const auto more =
+      generate(*one, sampler, std::span(out->tokens).last(1), options, [&](uint32_t, std::span<const float> logits) {
+        seen.assign(logits.begin(), logits.end());
+        return Status();
+      });
+  ASSERT_TRUE(more.ok()) << more.status().message();
+  whole.push_back(out->tokens.back());
+  const std::vector<float> longer = alone(whole, kPrompt);
+  expect_same(seen, std::span(longer).last(one->vocab()), "logits behind the last token");
 }
 
 // Sequences read their prompts in pieces, go on with single tokens or, as one that gave up its pages, several, and meet
