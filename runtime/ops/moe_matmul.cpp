@@ -168,8 +168,9 @@ private:
 
   uint64_t groups_an_item(const StepShape& shape) const {
     const uint64_t by_cache = std::max<uint64_t>(1, kItemBytes / (average_bytes / most_groups + 1));
-    // Gates are quantized 32 rows at a time.
-    const uint64_t unit = makes_gates() ? 2 : 1;
+    // Gates are quantized 32 rows at a time, and the kernel for prompts takes two row groups together.
+    const TileSet* first = experts.front().full_tiles;
+    const uint64_t unit = makes_gates() || (first && half_tokens(*first, shape) != 0) ? 2 : 1;
     const auto whole_units = [&](uint64_t groups) { return formats::ceil_div(groups, unit) * unit; };
     // A token or a few of them rarely meet in an expert: each group is read once, however it is cut.
     if (shape.count <= 4)

@@ -86,6 +86,12 @@ TEST_F(ApiTest, LogitsAreThoseOfPlainArithmetic) {
   EXPECT_LT(relative_error({logits, rows * TinyModel::kVocab}, base_.reference(kPrompt)), kF32Error);
   ASSERT_EQ(cortiq_session_run(s, kPrompt.data(), 1, 0, &logits, &rows), CORTIQ_OK);
   EXPECT_EQ(rows, 1u);
+  std::vector<uint32_t> whole = kPrompt;
+  whole.insert(whole.end(), {kPrompt[0], 7});
+  ASSERT_EQ(cortiq_session_append(s, 7, &logits), CORTIQ_OK);
+  EXPECT_EQ(cortiq_session_position(s), whole.size());
+  EXPECT_LT(relative_error({logits, TinyModel::kVocab}, std::span(base_.reference(whole)).last(TinyModel::kVocab)),
+            kF32Error);
 }
 
 TEST_F(ApiTest, DescribesTheModelToCallersOfAnyAge) {
@@ -160,6 +166,7 @@ TEST_F(ApiTest, FailuresAreACodeAndASentenceOfTheThread) {
   cortiq_session* s = session();
   const uint32_t beyond = TinyModel::kVocab;
   EXPECT_EQ(cortiq_session_run(s, &beyond, 1, 0, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_append(s, beyond, nullptr), CORTIQ_INVALID);
   EXPECT_EQ(cortiq_session_generate(s, &beyond, 1, nullptr, nullptr, nullptr, nullptr), CORTIQ_INVALID);
   EXPECT_THAT(cortiq_last_error(), HasSubstr("37"));
   EXPECT_EQ(cortiq_session_generate(s, nullptr, 0, nullptr, nullptr, nullptr, nullptr), CORTIQ_INVALID);
@@ -266,6 +273,7 @@ TEST_F(ApiTest, NoArgumentAtAllIsAFailure) {
   EXPECT_EQ(cortiq_encode(nullptr, nullptr, 0, 0, nullptr, 0, nullptr), CORTIQ_INVALID);
   EXPECT_EQ(cortiq_session_create(nullptr, nullptr, nullptr), CORTIQ_INVALID);
   EXPECT_EQ(cortiq_session_run(nullptr, nullptr, 0, 0, nullptr, nullptr), CORTIQ_INVALID);
+  EXPECT_EQ(cortiq_session_append(nullptr, 0, nullptr), CORTIQ_INVALID);
   EXPECT_EQ(cortiq_session_keep(nullptr, nullptr, 0, nullptr), CORTIQ_INVALID);
   cortiq_session_cancel(nullptr);
   cortiq_session_free(nullptr);

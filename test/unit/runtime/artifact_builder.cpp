@@ -143,10 +143,15 @@ uint32_t ArtifactBuilder::quantized(uint32_t input) {
 
 artifact::MatmulPartT ArtifactBuilder::matmul(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias,
                                               uint32_t residual) {
+  return product(weight, numbers == Numbers::kF32 ? input : quantized(input), out, bias, residual);
+}
+
+artifact::MatmulPartT ArtifactBuilder::product(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias,
+                                               uint32_t residual) {
   const artifact::WeightT& entry = *manifest.weights[weight];
   artifact::MatmulPartT part;
   part.weight = weight;
-  part.input = numbers == Numbers::kF32 ? input : quantized(input);
+  part.input = input;
   part.out = out;
   part.bias = bias;
   part.residual = residual;
@@ -160,11 +165,11 @@ artifact::MatmulPartT ArtifactBuilder::matmul(uint32_t weight, uint32_t input, u
 
 artifact::ExpertPartT ArtifactBuilder::expert(uint32_t weight, uint32_t input, uint32_t token, uint32_t out,
                                               uint32_t bias) {
-  const artifact::MatmulPartT product = matmul(weight, input, out, bias);
+  const artifact::MatmulPartT own = product(weight, input, out, bias, 0xffffffff);
   artifact::ExpertPartT part;
   part.weight = weight;
-  part.kernels = product.kernels;
-  part.tail_kernels = product.tail_kernels;
+  part.kernels = own.kernels;
+  part.tail_kernels = own.tail_kernels;
   part.input = input;
   part.token = token;
   part.out = out;

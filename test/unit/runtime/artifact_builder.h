@@ -31,10 +31,12 @@ public:
   uint32_t vector(const std::string& name, const std::vector<float>& values);
   /// A weight of `own`'s shape that is mixed at run time of `own` and of the alternatives of skills 0, 1, ….
   uint32_t mixture(const std::string& name, uint32_t own, const std::vector<uint32_t>& alternatives);
-  /// Kernels for token tiles of 1, 2 and 4 where they are needed.
+  /// A slot with the same in quantized form, which a stage of its own fills.
+  uint32_t quantized(uint32_t input);
+  /// Kernels for token tiles of 1, 2 and 4 where they are needed. `input` has floats, whatever `numbers` says.
   artifact::MatmulPartT matmul(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias = 0xffffffff,
                                uint32_t residual = 0xffffffff);
-  /// The same for one expert: its pairs' records, or the token's own value.
+  /// The same for one expert: its pairs' records, or the token's own value, in the form that `numbers` says.
   artifact::ExpertPartT expert(uint32_t weight, uint32_t input, uint32_t token, uint32_t out,
                                uint32_t bias = 0xffffffff);
   /// A stage of these products.
@@ -69,8 +71,7 @@ public:
 private:
   std::vector<uint32_t> kernels(uint32_t rows, uint64_t k, bool bias, bool residual);
   uint32_t kernel(const ScalarKernelSpec& spec);
-  /// A slot with the same in quantized form, which a stage of its own fills.
-  uint32_t quantized(uint32_t input);
+  artifact::MatmulPartT product(uint32_t weight, uint32_t input, uint32_t out, uint32_t bias, uint32_t residual);
 
   uint64_t max_batch_;
   std::vector<compiler::KernelCode> code_;

@@ -78,6 +78,42 @@ TEST(KernelTilesTest, FewTokensOfALargeBatchTakeTheVaryingKernel) {
   EXPECT_FALSE(seen()[0].varying);
 }
 
+TEST(KernelTilesTest, APromptsTokensHaveAKernelOfTheirOwn) {
+  constexpr uint64_t kRecord = 64;
+  TileSet set = kTiles;
+  set.half = Tile{16, take_any, 1, kGroupBytes, true, true, 8, kRecord};
+  std::vector<float> out(60 * formats::kRowGroup);
+  std::vector<uint8_t> weights(kGroupBytes), act(60 * 2 * kRecord);
+  struct Want {
+    bool varying;
+    uint64_t token, tokens;
+    bool operator==(const Want&) const = default;
+  };
+  const auto calls = [&](const TokenRun& run, uint64_t stride) {
+    formats::KernelArgs args{};
+    args.weights = weights.data();
+    args.act = act.data();
+    args.out = out.data();
+    args.groups = 1;
+    args.act_stride = stride;
+    args.out_stride = formats::kRowGroup * sizeof(float);
+    seen().clear();
+    run_tiles(set, args, run);
+    std::vector<Want> got;
+    for (const auto& [varying, call] : seen()) {
+      EXPECT_EQ(uint64_t(call.out - out.data()) / formats::kRowGroup, uint64_t(call.act - act.data()) / stride);
+      got.push_back({varying, uint64_t(call.act - act.data()) / stride, call.tokens});
+    }
+    return got;
+  };
+  EXPECT_EQ(calls({1, 1}, kRecord), (std::vector<Want>{{true, 0, 1}}));
+  EXPECT_EQ(calls({20, 18}, kRecord),
+            (std::vector<Want>{{true, 0, 16}, {true, 16, 2}, {false, 18, 1}, {false, 19, 1}}));
+  EXPECT_EQ(calls({9, 0}, kRecord), (std::vector<Want>{{false, 0, 8}, {false, 8, 1}}));
+  // Not side by side: one after the other, for the kernel knows one distance.
+  EXPECT_EQ(calls({3, 2}, 2 * kRecord), (std::vector<Want>{{true, 0, 1}, {true, 1, 1}, {false, 2, 1}}));
+}
+
 TEST(KernelTilesTest, FewTokensLeaveTheVaryingKernelAlone) {
   EXPECT_FALSE(on_tile_registers(kTiles.tiles, 95));
   EXPECT_TRUE(on_tile_registers(kTiles.tiles, 96));

@@ -11,6 +11,7 @@
 #include "runtime/batch/batch_engine.h"
 #include "runtime/generate/generate.h"
 #include "runtime/session/saved_session.h"
+#include "test/unit/runtime/expert_model.h"
 #include "test/unit/runtime/recurrent_model.h"
 #include "test/unit/runtime/session_fixture.h"
 #include "test/unit/runtime/tiny_model.h"
@@ -33,6 +34,7 @@ const Kind kKinds[] = {
        model.numbers = numbers;
        return model.write(path);
      }},
+    {"Experts", test::write_expert_model},
     {"Recurrent", [](const std::string& path,
                      test::Numbers numbers) { return test::write_recurrent_model(path, 0, false, numbers); }},
     {"RecurrentRing", [](const std::string& path,
