@@ -47,6 +47,12 @@ class Checker:
         self.tally.check("the artifact says so", said != [False, True] and f"it says {said}")
         _, note = self.compile(model, "--target=x86-64-v3", "--prompt-numerics=half")
         self.tally.check("a target without such units says so", "changes no product" not in note and f"it says {note}")
+        synthetic = self.scratch.output(".cqa")
+        made = self.tool("cortiq-bench", "--synthetic", "tiny:q8_0", "--target", "amx", "--prompt-numerics", "half", "-o", synthetic)
+        self.tally.check("a synthetic model takes it", harness.why_not_success(made)
+                         or ("--prompt-numerics=half" not in self.tool("cortiq-inspect", "--provenance", synthetic).stdout and "it does not say so"))
+        default, _ = self.compile(model, "--target=amx")
+        self.tally.check("it is what amx gets", "--prompt-numerics=half" not in self.tool("cortiq-inspect", "--provenance", default).stdout and "it does not say so")
         return same
 
     def refusals(self, compiled):

@@ -212,7 +212,7 @@ void declare(CLI::App& app, CommandLine& line) {
       ->group(compile);
   app.add_option("--prompt-numerics", line.prompt_numerics,
                  "same or half, of a synthetic model (default: as cortiq-compile has it)")
-      ->check(CLI::IsMember({"same", "bf16"}))
+      ->check(CLI::IsMember({"same", "half"}))
       ->group(compile);
   app.add_option("--target", line.target,
                  "instruction set (default: native); of an artifact: which of those that it holds is measured "
