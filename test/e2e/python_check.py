@@ -27,6 +27,7 @@ def main(path, prompt):
     session.rewind()
     streamed = list(session.stream(ids, max_tokens=24, temperature=0))
     kept = session.keep(ids)
+    appended = list(session.append(ids[-1]).shape) == [1, logits.shape[1]] and session.ids == ids
 
     # To a file and back, in another session.
     saved = path + ".session"
@@ -86,7 +87,7 @@ def main(path, prompt):
         "logits": numpy.asarray(logits, dtype=float).ravel().tolist(), "own": bool(logits.flags["OWNDATA"] or logits.base is not None),
         "text": whole.text, "tokens": whole.tokens, "finish": whole.finish, "prompt_tokens": whole.prompt_tokens,
         "streamed_text": "".join(token.text for token in streamed), "streamed": [token.id for token in streamed if token.id is not None],
-        "embedded": embedded, "kept": kept, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
+        "embedded": embedded, "kept": kept, "appended": appended, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
         "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
         "info": [model.info.vocab, model.info.layers, model.info.exact],
         "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),

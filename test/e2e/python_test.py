@@ -60,6 +60,7 @@ def main():
         tally.check("and those of --logits", "" if len(got["logits"]) == len(logits) and worst <= EXACT else f"differ by {worst}")
         equal("decode() is encode()'s inverse", got["decoded"], PROMPT)
         equal("keep() leaves one id to run", got["kept"], len(got["ids"]) - 1)
+        equal("append() gives a row and holds the id", got["appended"], True)
         equal("a loaded session goes on as the saved one", got["loaded"], True)
         lengths = [sum(value * value for value in vector) for vector in got["embedded"]]
         tally.check("embeddings have the length 1", "" if max(abs(length - 1) for length in lengths) < 1e-5 else str(lengths))
