@@ -56,7 +56,7 @@ public:
     CORTIQ_ASSIGN_OR_RETURN(const uint64_t pages, count_pages(options));
     CORTIQ_RETURN_IF_ERROR(lay_out_states(options.sequences));
     pages_ = ReservedMemory(pages * page_bytes_, options.placement);
-    arena_ = ReservedMemory(program_.arena_bytes, options.placement);
+    arena_ = ReservedMemory(program_.arena_bytes, program_.work_space(options.placement));
     const uint64_t positions = formats::ceil_div(max_context_, kPositionBlock) * kPositionBlock;
     if (pages_.bytes() != pages * page_bytes_ || arena_.bytes() != program_.arena_bytes ||
         !executor_.reserve(positions, std::min<uint64_t>(options.sequences, threads())))

@@ -108,7 +108,8 @@ Executor::Executor(const ResolvedProgram& program, unsigned threads, bool profil
   threads = std::max(1u, threads);
   spins_ = threads > read_cpu_limits().affinity ? kSpinsOversubscribed : threads > 1 ? pauses_in(kSpinNanoseconds) : 0;
   scratch_each_ = (program.scratch_bytes + 4095) / 4096 * 4096; // no page of two workers
-  scratch_ = ReservedMemory(scratch_each_ * threads, {.large_pages = placement.large_pages, .numa = false});
+  scratch_ = ReservedMemory(scratch_each_ * threads,
+                            {.large_pages = program.work_space(placement).large_pages, .numa = false});
   calls_.reserve(program.call_count);
   stages_.reserve(program.stages.size());
   for (unsigned i = 1; i < threads; ++i) {

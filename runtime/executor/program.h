@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/executor/kv_type.h"
+#include "runtime/memory/placement.h"
 
 namespace cortiq::artifact {
 struct Call;
@@ -252,9 +253,17 @@ struct ResolvedProgram {
   uint64_t max_batch = 0;
   uint64_t embedding_rows = 0; ///< ids below it are legal; 0 = the program has no embedding
   uint64_t scratch_bytes = 0;  ///< the largest of its calls
+  bool half_products = false;  ///< prompts are multiplied on tiles of 16-bit numbers
   uint32_t call_count = 0;     ///< alternatives included
   uint32_t point_count = 0;    ///< overlay points
   std::vector<ResidualTap> taps;
+
+  /// How the arena and the workers' scratch lie. A tile takes a line of each of 16 tokens, and two threads of a core
+  /// more pages at once than its first translation buffer knows: large ones cost a sixth less time.
+  Placement work_space(Placement placement) const {
+    placement.large_pages = placement.large_pages || half_products;
+    return placement;
+  }
 };
 
 } // namespace cortiq::runtime

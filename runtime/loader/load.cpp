@@ -494,6 +494,9 @@ Status resolve_program(LoadedArtifact& artifact, const std::string& path, const 
   out.embedding_rows = facts.embedding_rows == 0 ? 0 : std::max<uint64_t>(facts.embedding_rows, manifest.vocab());
   out.max_batch = resolver.max_batch;
   out.arena_bytes = program.arena_bytes_per_token() * resolver.max_batch + tile_slack(resolver);
+  out.half_products = std::any_of(resolver.kernels.begin(), resolver.kernels.end(), [](const KernelRef& kernel) {
+    return kernel.entry->act() == artifact::BufferKind::Q8Bf16Act;
+  });
   number_calls(out);
   artifact.hidden = find_hidden_rows(program, resolver, out);
   return {};

@@ -13,6 +13,7 @@
 
 #include "formats/checked_math.h"
 #include "runtime/ops/attention_rows.h"
+#include "runtime/ops/attention_tiles.h"
 #include "runtime/ops/op.h"
 #include "runtime/ops/result_slots.h"
 #include "runtime/overlay/overlay.h"
@@ -48,9 +49,7 @@ HWY_EXPORT(QuantizeHeads);
 
 constexpr uint64_t kMaxAnchors = 65536;
 constexpr uint64_t kQueries = 16; // tokens of an item: they share the keys and values that the item reads
-// Positions whose keys and values, 256 KiB of a usual head, an item reads: short enough to share out a context of two
-// thousand, long enough that adding up costs little (of 256 it cost one thread 6 %).
-constexpr uint64_t kChunk = 8 * kAttentionBlock;
+constexpr uint64_t kChunk = kAttentionChunk;
 // Items a worker gets at least, where heads and positions allow it.
 constexpr uint64_t kItemsPerWorker = 4;
 // Room for the sums of chunks is made for this many tokens at once (drafts that are checked together), of a long
@@ -100,7 +99,8 @@ public:
   bool by_sequence() const override { return true; }
   uint64_t scratch_bytes() const override {
     return 2 * align64(most_rows() * sizeof(AttentionRow)) + 2 * align64(most_rows() * kv.v_stride() * sizeof(float)) +
-           align64(kQueries * (heads_inseparable() ? heads : group()) * kv.v_dim * sizeof(float));
+           align64(kQueries * (heads_inseparable() ? heads : group()) * kv.v_dim * sizeof(float)) +
+           (on_tiles ? attention_tiles_scratch_bytes(kv.k_dim, kv.v_stride()) : 0);
   }
   SharedNeeds shared_needs(uint64_t positions) const override {
     const uint64_t seen = kv.window != 0 ? std::min(positions, kv.window + kPartTokens) : positions;
@@ -126,7 +126,7 @@ public:
       Heads mine = heads_of(how, unit);
       if (how.parts > 1)
         mine = {mine.first + part, next - item};
-      run_queries(step, mine, first, last, room);
+      run_queries(step, shape, mine, first, last, room);
     }
   }
 
@@ -141,6 +141,7 @@ public:
   const float* anchor_values = nullptr;
   uint64_t anchors = 0;
   std::vector<uint64_t> group_windows; ///< of each KV head; empty = the cache's
+  bool on_tiles = false;               ///< a prompt's tokens attend on tiles of bf16
 
 private:
   /// A worker's scratch.
@@ -148,6 +149,7 @@ private:
     AttentionRow *totals, *parts;
     float *total_sums, *part_sums;
     float* results; ///< [token][head of the unit][v_dim]
+    uint8_t* tiles; ///< attention_tiles_scratch_bytes()
   };
 
   uint64_t group() const { return heads / kv.kv_heads; }
@@ -164,7 +166,9 @@ private:
     room.parts = reinterpret_cast<AttentionRow*>(take(most_rows() * sizeof(AttentionRow)));
     room.total_sums = reinterpret_cast<float*>(take(most_rows() * kv.v_stride() * sizeof(float)));
     room.part_sums = reinterpret_cast<float*>(take(most_rows() * kv.v_stride() * sizeof(float)));
-    room.results = reinterpret_cast<float*>(scratch);
+    room.results =
+        reinterpret_cast<float*>(take(kQueries * (heads_inseparable() ? heads : group()) * kv.v_dim * sizeof(float)));
+    room.tiles = scratch;
     return room;
   }
 
@@ -227,13 +231,14 @@ private:
       use(Piece{unit.first + done, std::min(unit.count, group()), first, last});
   }
 
-  void run_queries(const StepContext& step, const Heads& mine, uint64_t first, uint64_t last, const Room& room) const {
+  void run_queries(const StepContext& step, const StepShape& shape, const Heads& mine, uint64_t first, uint64_t last,
+                   const Room& room) const {
     for_each_piece(mine, first, last, [&](const Piece& piece) {
       begin_totals(step, piece, room);
       const uint64_t chunks = formats::ceil_div(step.position + last, kChunk);
       for (uint64_t chunk = room.totals[0].begin / kChunk; chunk < chunks; ++chunk) {
         const uint64_t row =
-            attend(step, piece, chunk, room, [&](uint64_t r) { return room.part_sums + r * kv.v_stride(); });
+            attend(step, shape, piece, chunk, room, [&](uint64_t r) { return room.part_sums + r * kv.v_stride(); });
         uint64_t count = 0;
         while (row + count < piece.rows() && sees(room.totals[row + count], chunk))
           ++count;
@@ -256,7 +261,7 @@ private:
     const uint64_t chunk = how.first_chunk + index;
     for_each_piece(mine, first, last, [&](const Piece& piece) {
       begin_totals(step, piece, room);
-      const uint64_t row = attend(step, piece, chunk, room, [&](uint64_t r) { return part(chunk, piece, r); });
+      const uint64_t row = attend(step, shape, piece, chunk, room, [&](uint64_t r) { return part(chunk, piece, r); });
       for (uint64_t r = row; r < piece.rows() && sees(room.totals[r], chunk); ++r) {
         float* kept = room.parts[r - row].acc + kv.v_stride();
         kept[0] = room.parts[r - row].max;
@@ -309,7 +314,8 @@ private:
   /// Sums the chunk for those of the piece's rows that see some of it: room.parts[0] is that of the first of them,
   /// whose number is returned. `place(row)` is where the sum of values goes.
   template <class Place>
-  uint64_t attend(const StepContext& step, const Piece& piece, uint64_t chunk, const Room& room, Place place) const {
+  uint64_t attend(const StepContext& step, const StepShape& shape, const Piece& piece, uint64_t chunk, const Room& room,
+                  Place place) const {
     const uint64_t kv_head = piece.head / group();
     const KvType type = step.kv_type;
     AttentionTask task{room.parts,
@@ -336,9 +342,24 @@ private:
                                   -std::numeric_limits<float>::infinity(),
                                   0};
     }
+    const uint64_t tiled = tile_rows(shape, piece), count = std::min(task.count, tiled - std::min(tiled, first));
+    if (count != 0) {
+      AttentionTask some = task;
+      some.count = count;
+      attend_on_tiles(some, room.tiles);
+      task.rows += count;
+      task.count -= count;
+    }
     if (task.count != 0)
       HWY_DYNAMIC_DISPATCH(Attend)(task);
     return first;
+  }
+
+  /// Of the piece's rows, which are in the order of their tokens, those of a prompt's tokens, where these attend on
+  /// tiles.
+  uint64_t tile_rows(const StepShape& shape, const Piece& piece) const {
+    const uint64_t end = shape.first + shape.prompt;
+    return on_tiles ? piece.heads * (std::min(piece.last, end) - std::min(piece.first, end)) : 0;
   }
 
   /// Anchors, sinks and the division, into `room.results`.
@@ -420,6 +441,8 @@ Status resolve_attention(const artifact::Call& op, const Resolver& resolver, Pro
       call->group_windows.push_back(window);
     }
   }
+  // Products of prompts in bf16 are what the artifact asks for, and the machine then has tiles.
+  call->on_tiles = call->act_out.present && call->act_out.bf16 && attention_tiles_usable();
   call->scale = attention.scale();
   call->softcap = attention.softcap();
   out.push_back(std::move(call));

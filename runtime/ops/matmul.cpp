@@ -28,6 +28,9 @@ constexpr uint64_t kSinglePassItemBytes = 24 * 1024;
 // Of many tokens an item has about so many: what waits for the last item is short then. A worker that takes all tokens
 // of some rows, as it does up to its last rows, decodes them once.
 constexpr uint64_t kItemTokens = 64;
+// Of the kernel for prompts, whose products of a row take a quarter of the time: fewer share out better, but decode the
+// last rows of a worker more often.
+constexpr uint64_t kHalfItemTokens = 256;
 // Tokens whose products an item keeps until it has made their gates: what both matrices give for them is 64 KiB.
 constexpr uint64_t kGateTokens = 256;
 
@@ -145,8 +148,8 @@ private:
     return std::min(by_cache, by_workers);
   }
 
-  /// The kernel for prompts takes all of a prompt's tokens with many row groups at once, and even shares of them. Other
-  /// tokens of the batch follow an item by item, while its weights are near.
+  /// The kernel for prompts takes many tokens with many row groups at once, and even shares of them. Tokens other than
+  /// a prompt's follow an item by item, while its weights are near.
   bool in_half(const StepShape& shape) const { return half_tokens(full_tiles, shape) != 0; }
 
   /// Groups an item, up to `most` and whole blocks of two, so that workers get equally many items.
@@ -156,8 +159,8 @@ private:
   }
 
   uint64_t tokens_an_item(const StepShape& shape) const {
-    const bool whole = shape.threads == 1 || in_half(shape);
-    const uint64_t blocks = whole ? 1 : std::max<uint64_t>(1, shape.count / kItemTokens);
+    const uint64_t each = in_half(shape) ? kHalfItemTokens : kItemTokens;
+    const uint64_t blocks = shape.threads == 1 ? 1 : std::max<uint64_t>(1, shape.count / each);
     return formats::tile_kernel_tokens(std::max<uint64_t>(1, formats::ceil_div(shape.count, blocks)));
   }
   uint64_t token_blocks(const StepShape& shape) const {

@@ -15,10 +15,13 @@ public:
   ReservedMemory() = default;
   explicit ReservedMemory(uint64_t bytes, const Placement& placement = {.numa = false});
   ReservedMemory(ReservedMemory&& other) noexcept
-      : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+      : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)),
+        mapped_(std::exchange(other.mapped_, nullptr)), mapped_bytes_(std::exchange(other.mapped_bytes_, 0)) {}
   ReservedMemory& operator=(ReservedMemory&& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(bytes_, other.bytes_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
     return *this;
   }
   ~ReservedMemory();
@@ -29,6 +32,8 @@ public:
 private:
   uint8_t* base_ = nullptr;
   uint64_t bytes_ = 0;
+  uint8_t* mapped_ = nullptr; ///< large pages begin at multiples of their size, mappings anywhere
+  uint64_t mapped_bytes_ = 0;
 };
 
 } // namespace cortiq::runtime

@@ -325,7 +325,7 @@ private:
       }
     }
     kv_ = ReservedMemory(*total, placement_);
-    arena_ = ReservedMemory(program_.arena_bytes, placement_);
+    arena_ = ReservedMemory(program_.arena_bytes, program_.work_space(placement_));
     if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes || !executor_.reserve(kv_positions_))
       return io_error("there is no address space for " + std::to_string(*total + program_.arena_bytes) +
                       " bytes of cache and arena; use a smaller --max-context");

@@ -10,6 +10,10 @@
 #include <vector>
 
 #include "formats/codec/half.h"
+#include "runtime/cpu/features.h"
+#if defined(__x86_64__)
+#include "runtime/ops/attention_tiles-inl.h"
+#endif
 #include "test/unit/runtime/op_runner.h"
 
 namespace cortiq::runtime {
@@ -233,6 +237,170 @@ TEST_P(Attention, CutsALongContextByPositions) {
   EXPECT_GE(call_->items(here), 4 * std::min<uint64_t>(call_->items(begin), GetParam().kv_heads));
   EXPECT_TRUE(call_->by_position());
 }
+
+#if defined(__x86_64__)
+float bf16_value(uint16_t bits) {
+  const uint32_t whole = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &whole, 4);
+  return value;
+}
+
+/// To bf16, halves to even.
+float rounded(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, 4);
+  return bf16_value(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+}
+
+/// Tile registers in memory, for machines that have none.
+struct PlainTiles {
+  static void begin() { open = true; }
+  static void end() { open = false; }
+  template <int T>
+  static void zero() {
+    std::memset(tiles[T], 0, sizeof tiles[T]);
+  }
+  template <int T>
+  static void load(const uint8_t* from, uint64_t stride) {
+    for (uint64_t r = 0; r < 16; ++r)
+      std::memcpy(tiles[T] + 64 * r, from + stride * r, 64);
+  }
+  template <int T>
+  static void store(uint8_t* to, uint64_t stride) {
+    for (uint64_t r = 0; r < 16; ++r)
+      std::memcpy(to + stride * r, tiles[T] + 64 * r, 64);
+  }
+  template <int kSums, int kLeft, int kRight>
+  static void dot() {
+    EXPECT_TRUE(open);
+    auto half = [](const uint8_t* at) {
+      uint16_t bits;
+      std::memcpy(&bits, at, 2);
+      return bf16_value(bits);
+    };
+    for (uint64_t r = 0; r < 16; ++r)
+      for (uint64_t c = 0; c < 16; ++c) {
+        float sum;
+        std::memcpy(&sum, tiles[kSums] + 64 * r + 4 * c, 4);
+        for (uint64_t i = 0; i < 32; ++i)
+          sum += half(tiles[kLeft] + 64 * r + 2 * i) * half(tiles[kRight] + i / 2 * 64 + 4 * c + 2 * (i % 2));
+        std::memcpy(tiles[kSums] + 64 * r + 4 * c, &sum, 4);
+      }
+  }
+
+  static inline uint8_t tiles[8][1024];
+  static inline bool open = false;
+};
+
+class AttentionOnTiles : public Attention {
+protected:
+  void SetUp() override {
+    const CpuState cpu = read_cpu_state();
+    for (const char* name : {"avx512bw", "avx512dq", "avx512_bf16"})
+      if (feature_state(name, cpu) != FeatureState::kUsable)
+        GTEST_SKIP() << "this machine lacks " << name;
+    Attention::SetUp();
+  }
+
+  /// Rows of the heads of KV head `kv_head` and `count` tokens from `position` on, as far as they see `chunk`.
+  struct Sums {
+    std::vector<AttentionRow> rows;
+    std::vector<float> values;
+  };
+  Sums sum(uint64_t kv_head, uint64_t position, uint64_t count, uint64_t chunk, float softcap) {
+    const Form& form = GetParam();
+    const KvShape kv{form.kv_heads, form.k_dim, form.v_dim, form.window};
+    const uint64_t group = form.heads / form.kv_heads, first = chunk * kAttentionChunk;
+    StepContext step;
+    step.kv_type = form.type;
+    step.kv_positions = kPositions;
+    const KvLayerState layer{keys_.data(), values_.data()};
+    step.kv = {&layer, 1};
+    Sums out;
+    out.values.assign(count * group * kv.v_stride(), -1.0f);
+    for (uint64_t t = 0; t < count; ++t)
+      for (uint64_t h = 0; h < group; ++h) {
+        const uint64_t end = position + t + 1, begin = form.window != 0 && end > form.window ? end - form.window : 0;
+        if (end <= first || begin >= first + kAttentionChunk)
+          continue;
+        out.rows.push_back({all_q_.data() + ((position + t) * form.heads + kv_head * group + h) * form.k_dim,
+                            out.values.data() + out.rows.size() * kv.v_stride(), std::max(begin, first),
+                            std::min(end, first + kAttentionChunk), 0, 0});
+      }
+    const AttentionTask task{out.rows.data(),
+                             out.rows.size(),
+                             KvBlocks(step, kv, 0, kv_head),
+                             form.k_dim,
+                             kv.v_stride(),
+                             0.5f,
+                             softcap,
+                             form.type,
+                             kv.key_group_bytes(form.type),
+                             kv.value_row_bytes(form.type)};
+    std::vector<uint8_t> scratch(tiled::Room(nullptr, form.k_dim, kv.v_stride()).bytes + 64, 0xff);
+    tiled::attend<PlainTiles>(task, scratch.data() + (64 - reinterpret_cast<uintptr_t>(scratch.data()) % 64) % 64);
+    return out;
+  }
+
+  /// The row's result in doubles, of rounded operands.
+  void expect_sums(const AttentionRow& row, uint64_t kv_head, float softcap) const {
+    const Form& form = GetParam();
+    std::vector<double> scores, sums(form.v_dim), sizes(form.v_dim);
+    double largest = -1e30, total = 0;
+    for (uint64_t p = row.begin; p < row.end; ++p) {
+      double score = 0;
+      for (uint64_t i = 0; i < form.k_dim; ++i)
+        score += static_cast<double>(rounded(row.q[i])) * rounded(k_[(kv_head * kPositions + p) * form.k_dim + i]);
+      score *= 0.5;
+      scores.push_back(softcap > 0 ? softcap * std::tanh(score / softcap) : score);
+      largest = std::max(largest, scores.back());
+    }
+    for (uint64_t p = row.begin; p < row.end; ++p) {
+      const double weight = std::exp(scores[p - row.begin] - largest);
+      total += weight;
+      for (uint64_t i = 0; i < form.v_dim; ++i) {
+        const double value = rounded(v_[(kv_head * kPositions + p) * form.v_dim + i]);
+        sums[i] += weight * value;
+        sizes[i] += std::abs(weight * value);
+      }
+    }
+    ASSERT_NEAR(row.max, largest, 1e-5);
+    ASSERT_NEAR(row.sum, total, 1e-5 * total);
+    for (uint64_t i = 0; i < form.v_dim; ++i) // weights are rounded
+      ASSERT_NEAR(row.acc[i], sums[i], sizes[i] / 256) << i;
+  }
+};
+
+TEST_P(AttentionOnTiles, AgreesWithPlainArithmetic) {
+  for (const float softcap : {0.0f, 2.0f})
+    for (const auto [position, chunk] : {std::pair<uint64_t, uint64_t>{0, 0}, {490, 0}, {505, 1}, {700, 0}, {1040, 2}})
+      for (const uint64_t head : {uint64_t{0}, GetParam().kv_heads - 1}) {
+        const Sums got = sum(head, position, 21, chunk, softcap);
+        for (const AttentionRow& row : got.rows)
+          ASSERT_NO_FATAL_FAILURE(expect_sums(row, head, softcap)) << position << ", chunk " << chunk;
+      }
+}
+
+TEST_P(AttentionOnTiles, GivesTheSameBitsHoweverTokensAreCut) {
+  const uint64_t v_stride = (GetParam().v_dim + 15) / 16 * 16;
+  const Sums whole = sum(0, 600, 40, 1, 0);
+  size_t next = 0;
+  for (uint64_t token = 0, count; token < 40; token += count) {
+    count = std::min<uint64_t>(token % 7 + 1, 40 - token);
+    const Sums some = sum(0, 600 + token, count, 1, 0);
+    for (size_t r = 0; r < some.rows.size(); ++r, ++next) {
+      EXPECT_EQ(std::memcmp(some.rows[r].acc, whole.rows[next].acc, v_stride * sizeof(float)), 0) << next;
+      EXPECT_EQ(some.rows[r].sum, whole.rows[next].sum);
+      EXPECT_EQ(some.rows[r].max, whole.rows[next].max);
+    }
+  }
+  EXPECT_EQ(next, whole.rows.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, AttentionOnTiles, ::testing::ValuesIn(kForms),
+                         [](const auto& form) { return std::string(form.param.name); });
+#endif
 
 INSTANTIATE_TEST_SUITE_P(Forms, Attention, ::testing::ValuesIn(kForms),
                          [](const auto& form) { return std::string(form.param.name); });
