@@ -258,8 +258,8 @@ struct ResolvedProgram {
   uint32_t point_count = 0;    ///< overlay points
   std::vector<ResidualTap> taps;
 
-  /// How the arena and the workers' scratch lie. A tile takes a line of each of 16 tokens, and two threads of a core
-  /// more pages at once than its first translation buffer knows: large ones cost a sixth less time.
+  /// How the arena and the workers' scratch lie. A tile takes a line of each of 16 tokens, so two threads of a core
+  /// touch more small pages at once than its first translation buffer knows.
   Placement work_space(Placement placement) const {
     placement.large_pages = placement.large_pages || half_products;
     return placement;
