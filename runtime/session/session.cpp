@@ -14,6 +14,7 @@
 #include "runtime/session/recurrent_memory.h"
 #include "runtime/session/reserved_memory.h"
 #include "runtime/session/rope_state.h"
+#include "runtime/session/token_origins.h"
 #include "runtime/vulkan/gpu.h"
 
 namespace cortiq::runtime {
@@ -167,12 +168,7 @@ public:
 
   void adopt(std::span<const uint32_t> tokens, uint64_t furthest, std::span<const uint64_t> turns) override {
     position_ = tokens.size();
-    origins_.assign(tokens.size(), Origin::kPrompt);
-    for (size_t turn = 0; turn < turns.size(); turn += 2) {
-      const uint64_t end = turn + 1 < turns.size() ? turns[turn + 1] : tokens.size();
-      for (uint64_t i = turns[turn]; i < std::min<uint64_t>(end, tokens.size()); ++i)
-        origins_[i] = Origin::kGenerated;
-    }
+    origins_.adopt(turns, tokens.size());
     recurrent_.adopt(tokens, furthest);
   }
 
@@ -257,9 +253,6 @@ public:
   }
 
 private:
-  /// Whence tokens came.
-  enum class Origin : uint8_t { kPrompt, kGenerated };
-
   StatusOr<std::span<const float>> extend(std::span<const uint32_t> tokens, Origin origin, bool all_logits) {
     CORTIQ_RETURN_IF_ERROR(check_tokens(tokens));
     CORTIQ_RETURN_IF_ERROR(catch_up());
@@ -365,9 +358,7 @@ private:
                           layers_[layer].values + head * shape.value_bytes(kv_type_, positions) +
                               group * kKvGroupPositions * shape.value_row_bytes(kv_type_)};
     };
-    for (uint64_t i = 0; i < std::min<uint64_t>(position, origins_.size()); ++i)
-      if (origins_[i] != (i == 0 ? Origin::kPrompt : origins_[i - 1]))
-        out.turns.push_back(i);
+    out.turns = origins_.turns(position);
     out.state_sizes = program_.states;
     out.states = recurrent_.states();
     return out;
@@ -439,15 +430,9 @@ private:
     return {};
   }
 
-  /// Of the tokens from position_ to `target`, which run once more, how many go together, and whence they came: they
-  /// are computed as they were.
-  std::pair<Origin, uint64_t> next_again(uint64_t target) const {
-    const Origin origin = position_ < origins_.size() ? origins_[position_] : Origin::kPrompt;
-    const uint64_t most = std::min(program_.max_batch, target - position_);
-    uint64_t count = 1;
-    while (count < most && position_ + count < origins_.size() && origins_[position_ + count] == origin)
-      ++count;
-    return {origin, count};
+  /// Of the tokens from position_ to `target`, which run once more, those that go together.
+  TokenOrigins::Run next_again(uint64_t target) const {
+    return origins_.run(position_, std::min(program_.max_batch, target - position_));
   }
 
   /// Copies of states are made around batches of many tokens: the host has to have them then.
@@ -492,8 +477,7 @@ private:
       drafts_.ran(position_, tokens.first(count));
       drafts_prompt_ = context.prompt;
     }
-    origins_.resize(std::max(origins_.size(), position_ + count));
-    std::fill_n(origins_.begin() + static_cast<std::ptrdiff_t>(position_), count, origin);
+    origins_.note(position_, count, origin);
     if (gpu_ && cpu_fallback_) {
       held_.resize(position_);
       held_.insert(held_.end(), tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(count));
@@ -600,8 +584,8 @@ private:
   Placement placement_;
   std::unique_ptr<GpuSession> gpu_; ///< null: the CPU runs everything
   bool on_gpu_ = false, cpu_fallback_ = false;
-  std::vector<uint32_t> held_;  ///< with a fallback: the tokens of the state
-  std::vector<Origin> origins_; ///< of each position's latest token
+  std::vector<uint32_t> held_; ///< with a fallback: the tokens of the state
+  TokenOrigins origins_;
   GpuSession::Want want_ = GpuSession::Want::kLogits;
   std::optional<TopAsk> top_ask_;
   std::optional<TopLogits> top_; ///< of the latest step, in place of its row of logits
