@@ -129,6 +129,15 @@ GpuPlace pairRow(uint32_t slot, const ExpertGroup& group, const GpuBuilder& buil
   return out;
 }
 
+/// On 16-bit matrices: of gate and up together, and of down; tiles of the plan are as large as without.
+constexpr HalfShape kHalfGateUp{.rows = 64, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1},
+    kHalfDown{.rows = 128, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1};
+Status addHalf(HalfShape shape, const ExpertGroup& group, const artifact::WeightT& weight, GpuBuilder& builder,
+               const Constants& constants, artifact::GpuDispatchT& d) {
+  shape.chunk = pairsATile(group, builder);
+  return addHalf(weight, weight.rows, {&shape, 1}, builder, constants, d);
+}
+
 /// Of many tokens: workgroups take tiles of the plan.
 void addTiles(const ExpertGroup& group, uint32_t inputs, const GpuBuilder& builder, Constants& constants,
               artifact::GpuDispatchT& d) {
@@ -140,9 +149,9 @@ void addTiles(const ExpertGroup& group, uint32_t inputs, const GpuBuilder& build
   d.push[kPushRoutes] = builder.place(group.plan->plan).start;
 }
 
-Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
+Status dispatchGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single, const GpuPlace& out, bool quantized) {
   const artifact::WeightT& weight = builder.weight(group.gate->parts[0]->weight);
-  const bool eightBits = builder.eightBits(group.x), quantized = builder.eightBits(group.gated);
+  const bool eightBits = builder.eightBits(group.x);
   const RoleShader shader =
       roleShader(group, weight, quantized,
                  {.ofOneToken = single, .eightBits = eightBits, .matrices = 2, .experts = true}, builder);
@@ -152,14 +161,14 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
   d.push.resize(kPushWords);
   d.groups = shader.shape.groups(weight.rows);
   putRow(d.push, kRowInput, input);
-  putRow(d.push, kRowOut, pairRow(group.gated, group, builder));
+  putRow(d.push, kRowOut, out);
   CORTIQ_RETURN_IF_ERROR(addRole(*group.gate, group, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(const GpuBuilder::Stack up, builder.stack(weightsOf(*group.up)));
   d.weight2 = up.first;
   if (group.up->parts[0]->bias != kAbsent)
     d.push[kPushVector2] = builder.vectors(biasesOf(*group.up));
   constants.push_back({kSpecPair, 1});
-  constants.push_back({kSpecOutOrder, 1});
+  constants.push_back({kSpecOutOrder, out.lanes ? 1u : 0u});
   constants.push_back({kSpecActivation, static_cast<uint32_t>(group.glu->activation)});
   constants.push_back({kSpecAlpha, bitsOf(group.glu->alpha)});
   constants.push_back({kSpecLimit, bitsOf(group.glu->limit)});
@@ -179,13 +188,25 @@ Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
     }
   } else {
     addTiles(group, 1, builder, constants, d);
-    if (tiled(group, builder))
+    if (tiled(group, builder) && !builder.onlyHalf())
       CORTIQ_RETURN_IF_ERROR(
           addWide(weight, weight.rows, {.rows = 64, .tokens = kTileTokens, .matrices = 2}, builder, constants, d));
+    if (eightBits)
+      CORTIQ_RETURN_IF_ERROR(addHalf(kHalfGateUp, group, weight, builder, constants, d));
   }
-  CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
+  if (builder.onlyHalf() && !d.half.empty())
+    d.module_ = d.half.front()->module_;
+  else {
+    CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
+  }
   builder.dispatch(std::move(d));
   return {};
+}
+
+Status lowerGateUp(const ExpertGroup& group, GpuBuilder& builder, bool single) {
+  return builder.makeResult(group.gated, group.inner, group.chosen, [&](const GpuPlace& out, bool quantized) {
+    return dispatchGateUp(group, builder, single, out, quantized);
+  });
 }
 
 Status lowerDownPairs(const ExpertGroup& group, GpuBuilder& builder) {
@@ -202,6 +223,8 @@ Status lowerDownPairs(const ExpertGroup& group, GpuBuilder& builder) {
   addTiles(group, 2, builder, constants, d);
   if (tiled(group, builder))
     CORTIQ_RETURN_IF_ERROR(addWide(weight, weight.rows, {.rows = 128, .tokens = kTileTokens}, builder, constants, d));
+  if (builder.eightBits(group.gated))
+    CORTIQ_RETURN_IF_ERROR(addHalf(kHalfDown, group, weight, builder, constants, d));
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(shader.name, std::move(constants)));
   builder.dispatch(std::move(d));
   return {};

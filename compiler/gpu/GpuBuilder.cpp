@@ -265,8 +265,46 @@ Status GpuBuilder::quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t 
   made.push.resize(kPushWords);
   putRow(made.push, kRowInput, from);
   putSlot(made.push, kRowOut, slot);
+  if (half()) {
+    made.on_half = artifact::GpuHalf::Never;
+    CORTIQ_RETURN_IF_ERROR(halfBehind(from, place(slot), elements));
+  }
   add(behind_, std::move(made));
   return {};
+}
+
+Status GpuBuilder::halfBehind(const GpuPlace& from, const GpuPlace& out, uint64_t elements, uint32_t each) {
+  constexpr uint32_t kLocal = 256;
+  artifact::GpuDispatchT made;
+  CORTIQ_ASSIGN_OR_RETURN(made.module_, module("half_rows", {{kSpecLocal, kLocal},
+                                                             {kSpecRows, uint32_t(elements)},
+                                                             {kSpecInOrder, from.lanes ? 1u : 0u},
+                                                             {kSpecExperts, each}}));
+  made.groups = 1;
+  made.each = each;
+  made.on_half = artifact::GpuHalf::Only;
+  made.push.resize(kPushWords);
+  putRow(made.push, kRowInput, from);
+  putRow(made.push, kRowOut, out);
+  add(behind_, std::move(made));
+  return {};
+}
+
+Status GpuBuilder::makeResult(uint32_t slot, uint64_t elements, uint32_t each, MakeResult make) {
+  const auto rows = [&](GpuPlace all) {
+    all.stride /= each;
+    return all;
+  };
+  const GpuPlace out = rows(place(slot));
+  if (!half() || !eightBits(slot))
+    return make(out, eightBits(slot));
+  const GpuPlace from = rows(scratch(elements * each));
+  onHalf_ = artifact::GpuHalf::Only;
+  CORTIQ_RETURN_IF_ERROR(make(from, /*eightBits=*/false));
+  onHalf_ = artifact::GpuHalf::Never;
+  CORTIQ_RETURN_IF_ERROR(make(out, /*eightBits=*/true));
+  onHalf_ = artifact::GpuHalf::Both;
+  return halfBehind(from, out, elements, each);
 }
 
 GpuPlace GpuBuilder::resultPlace(uint32_t out, uint32_t actOut, uint64_t elements) {
@@ -297,6 +335,8 @@ StatusOr<uint32_t> GpuBuilder::squares(uint64_t parts) {
 void GpuBuilder::add(Dispatches& list, artifact::GpuDispatchT dispatch) {
   dispatch.push.resize(kPushWords);
   dispatch.push[kPushHead] = head_ ? 1 : 0;
+  if (onHalf_ != artifact::GpuHalf::Both)
+    dispatch.on_half = onHalf_;
   if (when_)
     dispatch.when = std::make_unique<artifact::GpuWhenT>(*when_);
   list.push_back(std::make_unique<artifact::GpuDispatchT>(std::move(dispatch)));

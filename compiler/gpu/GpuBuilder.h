@@ -17,6 +17,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace cortiq::compiler {
@@ -153,10 +154,22 @@ public:
   /// Slots whose rows are in 8 bits (shaders/common/q8.glsl).
   void setEightBits(uint32_t slot) { eightBits_.insert(slot); }
   bool eightBits(uint32_t slot) const { return eightBits_.contains(slot); }
+  /// Whether steps of prompts may run on 16-bit matrices: what is in 8 bits is in f16 there (common/half_row.glsl).
+  bool half() const { return half_ && !single_; }
+  void setHalf() { half_ = true; }
+  /// Whether what is dispatched is for those steps only.
+  bool onlyHalf() const { return onHalf_ == artifact::GpuHalf::Only; }
   /// Floats of scratch a token, of this step.
   GpuPlace scratch(uint64_t elements);
   /// `slot` becomes what `from` holds, in 8 bits, in a step of its own behind this one.
   Status quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements);
+  /// For steps of prompts on 16-bit matrices: rows at `out`, of which a token has `each`, become what those at `from` hold,
+  /// in f16, in a step of its own behind this one.
+  Status halfBehind(const GpuPlace& from, const GpuPlace& out, uint64_t elements, uint32_t each = 1);
+  /// A result that dispatches may leave in 8 bits themselves, of `each` rows a token: `make` is given where it goes and
+  /// whether in 8 bits, a second time, in f32, where steps of prompts want f16.
+  using MakeResult = llvm::function_ref<Status(const GpuPlace& out, bool eightBits)>;
+  Status makeResult(uint32_t slot, uint64_t elements, uint32_t each, MakeResult make);
   /// Where a call that leaves its result in natural or lane order is to put it: at its first slot's place, or in
   /// scratch if that is to be in 8 bits.
   GpuPlace resultPlace(uint32_t out, uint32_t actOut, uint64_t elements);
@@ -194,7 +207,8 @@ private:
   llvm::DenseMap<uint32_t, Unfinished> unfinished_;                ///< by slot
   llvm::DenseSet<uint32_t> eightBits_;
   uint64_t squaresStart_ = 0, squaresUsed_ = 0;
-  bool head_ = false, single_ = false, far_ = false, cut_ = false, plain_ = false;
+  bool head_ = false, single_ = false, far_ = false, cut_ = false, plain_ = false, half_ = false;
+  artifact::GpuHalf onHalf_ = artifact::GpuHalf::Both; ///< of what is dispatched now
   std::string name_;
   uint64_t scratchStart_ = 0, scratch_ = 0, mostScratch_ = 0;
 };

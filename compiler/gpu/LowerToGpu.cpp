@@ -61,6 +61,8 @@ public:
     units_ = findUnits(stages_.size(), single_, experts_.groups());
     if (eightBits_ && !chooseEightBits())
       return std::unique_ptr<artifact::GpuProgramT>();
+    if (eightBits_)
+      builder_.setHalf();
     CORTIQ_RETURN_IF_ERROR(placeSlots());
     CORTIQ_RETURN_IF_ERROR(addBank(experts_.groups(), builder_, *gpu_));
     builder_.setSquaresStart(gpu_->arena_floats);

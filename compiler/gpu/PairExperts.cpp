@@ -100,6 +100,11 @@ Status lowerClass(const artifact::MoeMatmulOpT& matmul, const ExpertClass& exper
   CORTIQ_ASSIGN_OR_RETURN(const GpuBuilder::Stack stack, builder.stack(experts.weights));
   d.weight = stack.first;
   constants.push_back({kSpecExpertUnits, stack.units});
+  if (eightBits) {
+    constexpr HalfShape kHalf{
+        .rows = 64, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1, .chunk = kManyTokens};
+    CORTIQ_RETURN_IF_ERROR(addHalf(weight, weight.rows, {&kHalf, 1}, builder, constants, d));
+  }
   CORTIQ_ASSIGN_OR_RETURN(
       d.module_, builder.module(codecTemplate(eightBits ? "matmul_i8" : "matmul", weight), std::move(constants)));
   builder.dispatch(std::move(d));

@@ -65,6 +65,33 @@ Status addWide(const artifact::WeightT& weight, uint64_t rows, WideShape shape, 
   return {};
 }
 
+Status addHalf(const artifact::WeightT& weight, uint64_t rows, std::span<const HalfShape> shapes, GpuBuilder& builder,
+               const Constants& constants, artifact::GpuDispatchT& d) {
+  const std::string name = codecTemplate("matmul_cm_half", weight);
+  if (name.empty() || !builder.half())
+    return {};
+  constexpr uint32_t kSide = 16;
+  for (const HalfShape& shape : shapes) {
+    Constants own = constants;
+    setShape({shape.local(), kTileShape.lanes, shape.rows * 32 / shape.local()}, own);
+    std::erase_if(own, [](const codegen::SpecValue& c) {
+      return c.id == kSpecTokens || c.id == kSpecAhead;
+    });
+    own.insert(own.end(), {{kSpecTokens, shape.tokens},
+                           {kSpecAhead, shape.ahead},
+                           {kSpecSets, shape.sets},
+                           {kSpecSubRows, shape.subRows},
+                           {kSpecSubTokens, shape.subTokens},
+                           {kSpecSide, kSide}});
+    auto form = std::make_unique<artifact::GpuFormT>();
+    CORTIQ_ASSIGN_OR_RETURN(form->module_, builder.module(name, std::move(own)));
+    form->groups = ceilDiv(rows, shape.rows);
+    form->chunk = shape.chunk ? shape.chunk : shape.tokens;
+    d.half.push_back(std::move(form));
+  }
+  return {};
+}
+
 Constants shapeConstants(uint64_t rows, uint64_t cols, const ProductShape& shape) {
   return {{kSpecLocal, shape.local},
           {kSpecRows, uint32_t(rows)},

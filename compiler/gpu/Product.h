@@ -47,6 +47,17 @@ struct WideShape {
 Status addWide(const artifact::WeightT& weight, uint64_t rows, WideShape shape, GpuBuilder& builder,
                Constants constants, artifact::GpuDispatchT& d);
 
+/// A tile on cooperative matrices of f16: rows of each matrix and tokens, those of a subgroup of 32, groups of 32 columns
+/// at a time, tiles in shared memory.
+struct HalfShape {
+  uint32_t rows, tokens, subRows, subTokens, ahead, sets;
+  uint32_t chunk = 0; ///< tokens that it is given, 0 = `tokens`
+  uint32_t local() const { return rows / subRows * (tokens / subTokens) * 32; }
+};
+/// What runs in place of `d` with these constants for prompts on such matrices, in rising order of tokens.
+Status addHalf(const artifact::WeightT& weight, uint64_t rows, std::span<const HalfShape> shapes, GpuBuilder& builder,
+               const Constants& constants, artifact::GpuDispatchT& d);
+
 /// The constants with another shape.
 void setShape(const ProductShape& shape, Constants& constants);
 /// Of `rows` rows of a matrix.

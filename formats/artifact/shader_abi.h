@@ -184,7 +184,10 @@ enum SpecId : uint32_t {
   kSpecAnchors = 93,   ///< attention_anchored: keys and values of the weights a KV head
   kSpecWindows = 94,   ///< attention_anchored: 1 = a window a KV head at kPushWindows
   kSpecStill = 95,     ///< rope_kv: 1 = queries are kept as they were too
-  kSpecSets = 96,      ///< matmul_cm_i8: tiles in shared memory, of which one is filled while another is read
+  kSpecSets = 96,      ///< matmul_cm_*: tiles in shared memory, of which one is filled while another is read
+  kSpecSubRows = 110,  ///< matmul_cm_half: rows of each matrix that a subgroup has,
+  kSpecSubTokens = 111, ///< and its tokens
+  kSpecSide = 112,      ///< matmul_cm_half: tokens of one product of the device
   kSpecSubgroups = 80, ///< all: 0 = for devices whose subgroups exchange nothing
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSlotWords = 61, ///< words of a slot's gate, and of its up
@@ -202,6 +205,7 @@ enum GpuNeed : uint32_t {
   kNeedsIntegerDot = 1,
   kNeedsCooperative = 2, ///< cooperative matrices of signed bytes, 16 x 8 x 32, summed in 32 bits by subgroups of 32
   kNeedsSubgroups = 4,   ///< subgroups that exchange values
+  kNeedsHalfMatrices = 8, ///< cooperative matrices of f16, 16 x 16 x 16, summed in f32 by subgroups of 32
 };
 
 /// What keys and values are in a cache on the device. In 8 bits those of a head are groups of 32, the last of which may

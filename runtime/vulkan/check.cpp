@@ -188,6 +188,11 @@ private:
     if (d.wide_module() != kNoIndex && (d.wide_module() >= program_.modules()->size() || d.wide_groups() == 0 ||
                                         d.wide_groups() > kMostGroups || d.wide_chunk() == 0))
       return invalid("it has a shader that there is not, or an impossible number of workgroups");
+    for (uint32_t i = 0; d.half() && i < d.half()->size(); ++i)
+      if (const artifact::GpuForm& form = *d.half()->Get(i); form.module_() >= program_.modules()->size() ||
+                                                             form.groups() == 0 || form.groups() > kMostGroups ||
+                                                             form.chunk() == 0)
+        return invalid("it has a shader that there is not, or an impossible number of workgroups");
     if (d.module_() >= program_.modules()->size() || (many && d.many_module() >= program_.modules()->size()))
       return invalid("it has a shader that there is not");
     if (d.groups() == 0 || d.groups() > kMostGroups || d.chunk() == 0 ||

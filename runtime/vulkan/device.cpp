@@ -89,10 +89,10 @@ struct CooperativeMatrixProperties {
   uint32_t scope = 0;
 };
 
-/// Whether it has the products that kNeedsCooperative names.
-bool multiplies_matrices(VkInstance instance, VkPhysicalDevice device) {
+/// Which of kNeedsCooperative and kNeedsHalfMatrices it has the products of.
+uint32_t products_of_matrices(VkInstance instance, VkPhysicalDevice device) {
   if (!has_extension(device, kCooperativeMatrixName))
-    return false;
+    return 0;
   CooperativeMatrixFeatures features;
   VkPhysicalDeviceFeatures2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &features};
   vkGetPhysicalDeviceFeatures2(device, &all);
@@ -104,15 +104,19 @@ bool multiplies_matrices(VkInstance instance, VkPhysicalDevice device) {
       reinterpret_cast<List>(vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   uint32_t count = 0;
   if (!features.cooperativeMatrix || subgroups.subgroupSize != 32 || !list || list(device, &count, nullptr) < 0)
-    return false;
+    return 0;
   std::vector<CooperativeMatrixProperties> rows(count);
   if (list(device, &count, rows.data()) < 0)
-    return false;
-  constexpr uint32_t kByte = 3, kInt = 5, kSubgroup = 3; // signed
-  return std::ranges::any_of(rows, [](const auto& r) {
-    return r.m == 16 && r.n == 8 && r.k == 32 && r.a == kByte && r.b == kByte && r.c == kInt && r.result == kInt &&
-           r.saturating == VK_FALSE && r.scope == kSubgroup;
-  });
+    return 0;
+  constexpr uint32_t kHalf = 0, kFloat = 1, kByte = 3, kInt = 5, kSubgroup = 3; // integers are signed
+  const auto has = [&](uint32_t n, uint32_t k, uint32_t factor, uint32_t sum) {
+    return std::ranges::any_of(rows, [&](const auto& r) {
+      return r.m == 16 && r.n == n && r.k == k && r.a == factor && r.b == factor && r.c == sum && r.result == sum &&
+             r.saturating == VK_FALSE && r.scope == kSubgroup;
+    });
+  };
+  return (has(8, 32, kByte, kInt) ? formats::kNeedsCooperative : 0) |
+         (has(16, 16, kHalf, kFloat) ? formats::kNeedsHalfMatrices : 0);
 }
 
 GpuInfo describe(VkPhysicalDevice device) {
@@ -253,10 +257,15 @@ Status Device::create(VkPhysicalDevice physical) {
   VkPhysicalDeviceVulkan11Features use11{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
                                          .pNext = &use12,
                                          .storageBuffer16BitAccess = have11.storageBuffer16BitAccess};
-  const bool cooperative = !Faults::get().has("features") && have12.vulkanMemoryModel && have12.shaderInt8 &&
-                           multiplies_matrices(instance_->handle(), physical);
-  if (cooperative)
-    offers_ |= formats::kNeedsCooperative;
+  uint32_t matrix_products = !Faults::get().has("features") && have12.vulkanMemoryModel
+                                 ? products_of_matrices(instance_->handle(), physical)
+                                 : 0;
+  if (!have12.shaderInt8)
+    matrix_products &= ~formats::kNeedsCooperative;
+  if (!have12.shaderFloat16)
+    matrix_products &= ~formats::kNeedsHalfMatrices;
+  const bool cooperative = matrix_products != 0;
+  offers_ |= matrix_products;
   const struct {
     uint32_t capability; // of SPIR-V
     VkBool32 there;

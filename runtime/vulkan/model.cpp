@@ -147,6 +147,8 @@ Status VulkanModel::choose_steps() {
       continue;
     std::string reason;
     for_each_part(*steps[s], [&](const artifact::GpuDispatch& part) {
+      if (part.on_half() == artifact::GpuHalf::Only) // what it is for has a way round
+        return;
       if (reason.empty())
         reason = unbindable(part);
       if (reason.empty() && !pipelines_->get(module_of(part)))
@@ -261,6 +263,30 @@ bool VulkanModel::top_runs() const {
 
 bool VulkanModel::finish_runs() const {
   return program_.finish() && program_.finish()->size() == 1 && all_pipelines(program_.finish());
+}
+
+bool VulkanModel::half_runs() const {
+  std::call_once(half_once_, [&] {
+    bool any = false, all = (device_->offers() & formats::kNeedsHalfMatrices) != 0;
+    const auto& steps = *program_.steps();
+    for (uint32_t s = range_.first; s < range_.end && all; ++s) {
+      // The CPU knows rows in 8 bits, not those in f16.
+      for (const auto* slots : {steps[s]->reads(), steps[s]->writes()})
+        for (uint32_t i = 0; on_cpu(s) && slots && i < slots->size(); ++i)
+          all = all && !program_.buffers()->Get(slots->Get(i))->eight_bits();
+      if (!on_cpu(s))
+        for_each_part(*steps[s], [&](const artifact::GpuDispatch& d) {
+          if (d.on_half() == artifact::GpuHalf::Only)
+            all = all && pipelines_->get(module_of(d));
+          for (uint32_t i = 0; d.half() && i < d.half()->size(); ++i) {
+            any = true;
+            all = all && pipelines_->get(d.half()->Get(i)->module_());
+          }
+        });
+    }
+    half_runs_ = any && all;
+  });
+  return half_runs_;
 }
 
 Status VulkanModel::put_weights(const GpuOptions& options) {

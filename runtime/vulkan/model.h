@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "formats/artifact/artifact_generated.h"
@@ -80,6 +81,8 @@ public:
   bool picks_run() const;
   bool top_runs() const;
   bool finish_runs() const;
+  /// Whether steps of prompts run on 16-bit matrices: all or none of them do.
+  bool half_runs() const;
   /// What stands at kBindWeight: a weight, or a slice of one; kNoIndex, or two in a row for a pair.
   struct Matrices {
     uint32_t first, second;
@@ -157,6 +160,8 @@ private:
   std::vector<std::string> refused_;   ///< why, a step of the program; empty = it runs
   std::map<uint32_t, bool> unit_fits_; ///< whether what one token has of its own can be bound, a unit
   bool picks_fit_ = false;
+  mutable std::once_flag half_once_;
+  mutable bool half_runs_ = false;
   std::vector<Buffer> blocks_;
   Buffer vectors_;
   std::map<uint32_t, WeightPlace> weights_;

@@ -65,6 +65,7 @@ private:
     uint64_t tokens, heads; ///< at most
     Want want;              ///< of the heads
     bool far;               ///< attention cuts its caches
+    bool half;              ///< tokens of a prompt, on 16-bit matrices
     InForce now;
     auto operator<=>(const Key&) const = default;
   };
@@ -103,7 +104,7 @@ private:
   /// not.
   void bind_bank(VkDescriptorSet set, artifact::BankPart part) const;
 
-  StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want, bool far);
+  StatusOr<Recording*> recording(uint64_t tokens, uint64_t heads, Want want, bool far, bool half);
   void drop_recordings(bool logits_only);
   /// Binds what a dispatch of this key reads and writes.
   Status write_set(const SetKey& key);
@@ -135,7 +136,11 @@ private:
   Form form_of(const artifact::GpuDispatch& d, uint64_t tokens) const;
   uint32_t time_row(const artifact::GpuStep& step, uint64_t tokens);
   /// Whether a dispatch runs under what is in force in this step.
-  bool runs_now(const artifact::GpuDispatch& d) const { return !now_ || runs(d, *now_); }
+  bool runs_now(const artifact::GpuDispatch& d) const {
+    if (d.on_half() != artifact::GpuHalf::Both && (d.on_half() == artifact::GpuHalf::Only) != half_)
+      return false;
+    return !now_ || runs(d, *now_);
+  }
   Status run_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
                   const RunStages& run_stages);
   void record_dispatch(VkCommandBuffer commands, const artifact::GpuDispatch& d, uint64_t tokens, Recording& made,
@@ -181,6 +186,7 @@ private:
   std::vector<uint64_t> tap_words_;               ///< the same of each tap's sums
   std::unique_ptr<BlendWeights> blend_;           ///< the latest
   const StepContext* now_ = nullptr;              ///< of the step that is made
+  bool half_ = false;                             ///< the same: it takes 16-bit matrices
   uint64_t logits_start_ = 0, logits_stride_ = 0; ///< floats
   std::vector<Part> parts_, single_parts_;        ///< of any number of tokens, of one
   std::vector<Part> far_parts_;                   ///< of one behind many positions

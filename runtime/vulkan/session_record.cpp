@@ -37,11 +37,18 @@ void VulkanSession::barrier(VkCommandBuffer commands, bool copied_before, bool c
 /// What a dispatch is for so many tokens.
 VulkanSession::Form VulkanSession::form_of(const artifact::GpuDispatch& d, uint64_t tokens) const {
   // What is made for several tokens may be refused: one token after the other then.
+  if (half_ && d.half() && d.half()->size() != 0) {
+    const auto& forms = *d.half();
+    const artifact::GpuForm* form = forms.Get(0);
+    for (uint32_t i = 1; i < forms.size() && form->chunk() < tokens; ++i)
+      form = forms.Get(i);
+    return {form->module_(), form->groups(), form->chunk()};
+  }
   static const bool wide = Faults::get().number("wide") != 0;
   if (wide && tokens >= kWideFrom && d.wide_module() != kNoIndex && (device_->offers() & kNeedsCooperative) &&
       model_->pipeline(d.wide_module()))
     return {d.wide_module(), d.wide_groups(), d.wide_chunk()};
-  if (tokens > 1 && d.many_module() != kNoIndex && model_->pipeline(d.many_module()))
+  if ((tokens > 1 || half_) && d.many_module() != kNoIndex && model_->pipeline(d.many_module()))
     return {d.many_module(), d.many_groups(), d.many_chunk()};
   return {model_->module_of(d), d.groups(), d.chunk()};
 }
@@ -199,16 +206,18 @@ void VulkanSession::drop_recordings(bool logits_only) {
   });
 }
 
-StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want, bool far) {
-  const Key key{tokens, heads, heads == 0 ? Want::kIds : want, far, in_force(*now_)};
+StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want, bool far,
+                                                            bool half) {
+  const Key key{tokens, heads, heads == 0 ? Want::kIds : want, far, half, in_force(*now_)};
+  half_ = half;
   const bool logits = key.want == Want::kLogits;
   if (logits)
     CORTIQ_RETURN_IF_ERROR(reserve_logits(heads));
   if (const auto found = recordings_.find(key); found != recordings_.end())
     return &found->second;
-  if (tokens == 1 && !single_planned_)
+  if (tokens == 1 && !half && !single_planned_)
     plan_single();
-  const std::vector<Part>& parts = tokens != 1 || single_parts_.empty() ? parts_
+  const std::vector<Part>& parts = tokens != 1 || half || single_parts_.empty() ? parts_
                                    : far && !far_parts_.empty()         ? far_parts_
                                                                         : single_parts_;
   const StepRange& range = model_->range();

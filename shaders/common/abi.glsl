@@ -131,6 +131,9 @@
 #define SPEC_WINDOWS 94
 #define SPEC_STILL 95
 #define SPEC_SETS 96
+#define SPEC_SUB_ROWS 110
+#define SPEC_SUB_TOKENS 111
+#define SPEC_SIDE 112
 #define SPEC_SUBGROUPS 80
 
 #define NORM_Q 1

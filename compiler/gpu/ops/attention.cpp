@@ -26,8 +26,11 @@ struct Dispatch {
 constexpr uint32_t kLocalSingle = 128, kLocalShare = 256, kLocalMany = 128;
 constexpr uint32_t kAheadSingle = 4, kAheadShare = 8; // positions that a team of it asks for at a time
 
-Dispatch attentionDispatch(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
-  const GpuPlace out = builder.place(attention.out != kAbsent ? attention.out : attention.act_out);
+uint32_t resultOf(const artifact::AttentionOpT& attention) {
+  return attention.out != kAbsent ? attention.out : attention.act_out;
+}
+
+Dispatch attentionDispatch(const artifact::AttentionOpT& attention, const GpuPlace& out, GpuBuilder& builder) {
   Dispatch d;
   const uint32_t local = !builder.single() ? kLocalMany : builder.far() ? kLocalShare : kLocalSingle;
   d.constants = attentionConstants(attention, local, out, builder);
@@ -53,7 +56,7 @@ Status addShares(const artifact::AttentionOpT& attention, uint32_t shares, GpuBu
     d.row.push[kPushCounters] = 0;
     return {};
   }
-  const uint32_t result = attention.out != kAbsent ? attention.out : attention.act_out;
+  const uint32_t result = resultOf(attention);
   const GpuPlace out = builder.place(result);
   artifact::GpuDispatchT join;
   CORTIQ_ASSIGN_OR_RETURN(join.module_,
@@ -84,19 +87,27 @@ Status addTile(const artifact::AttentionOpT& attention, GpuBuilder& builder, Dis
   return {};
 }
 
-Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::AttentionOpT& attention = *op.AsAttentionOp();
-  if (isAnchored(attention))
-    return lowerAnchored(attention, builder);
-  Dispatch d = attentionDispatch(attention, builder);
+Status dispatchAttention(const artifact::AttentionOpT& attention, const GpuPlace& out, bool eightBits,
+                         GpuBuilder& builder) {
+  Dispatch d = attentionDispatch(attention, out, builder);
   d.row.push[kPushVector] = builder.vector(attention.sinks);
-  if (builder.eightBits(attention.out != kAbsent ? attention.out : attention.act_out))
+  if (eightBits)
     d.constants.push_back({kSpecQuantOut, 1});
   CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
   if (!builder.single())
     CORTIQ_RETURN_IF_ERROR(addTile(attention, builder, d));
   builder.dispatch(std::move(d.row));
   return {};
+}
+
+Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::AttentionOpT& attention = *op.AsAttentionOp();
+  if (isAnchored(attention))
+    return lowerAnchored(attention, builder);
+  return builder.makeResult(resultOf(attention), builder.elements(resultOf(attention)), 1,
+                            [&](const GpuPlace& out, bool eightBits) {
+                              return dispatchAttention(attention, out, eightBits, builder);
+                            });
 }
 
 } // namespace
@@ -129,7 +140,7 @@ uint32_t attentionShares(uint32_t layer, uint32_t heads, const GpuBuilder& build
 
 Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact::AttentionOpT& attention,
                           GpuBuilder& builder) {
-  Dispatch d = attentionDispatch(attention, builder);
+  Dispatch d = attentionDispatch(attention, builder.place(resultOf(attention)), builder);
   const HeadPrep made = headPrep(prep, builder);
   d.constants.push_back({kSpecPrep, 1});
   d.constants.push_back({kSpecAhead, builder.far() ? kAheadShare : kAheadSingle});
@@ -138,7 +149,7 @@ Status lowerAttentionStep(const artifact::AttentionPrepOpT& prep, const artifact
   d.constants.push_back({kSpecEps, bitsOf(prep.norm_eps)});
   d.constants.push_back({kSpecTemperatureLength, bitsOf(prep.temperature_length)});
   d.constants.push_back({kSpecTemperatureScale, bitsOf(prep.temperature_scale)});
-  if (builder.eightBits(attention.out != kAbsent ? attention.out : attention.act_out))
+  if (builder.eightBits(resultOf(attention)))
     d.constants.push_back({kSpecQuantOut, 1});
   made.put(d.row.push);
   d.row.push[kPushSinks] = builder.vector(attention.sinks);

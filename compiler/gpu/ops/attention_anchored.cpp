@@ -17,13 +17,14 @@ std::string refuseAnchored(const artifact::AttentionOpT& attention, const GpuBui
   return refuseVectors({attention.sinks, attention.sink_k, attention.sink_v}, builder);
 }
 
-Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
+namespace {
+
+Status dispatchAnchored(const artifact::AttentionOpT& attention, const GpuPlace& out, bool eightBits,
+                        GpuBuilder& builder) {
   constexpr uint32_t kLocal = 128;
-  const uint32_t result = attention.out != kAbsent ? attention.out : attention.act_out;
-  const GpuPlace out = builder.place(result);
   artifact::GpuDispatchT d;
   std::vector<codegen::SpecValue> constants = attentionConstants(attention, kLocal, out, builder);
-  constants.insert(constants.end(), {{kSpecQuantOut, builder.eightBits(result)},
+  constants.insert(constants.end(), {{kSpecQuantOut, eightBits},
                                      {kSpecAnchors, attention.sink_count},
                                      {kSpecWindows, !attention.group_windows.empty()}});
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("attention_anchored", std::move(constants)));
@@ -40,6 +41,15 @@ Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builde
     d.push[kPushWindows] = builder.words({attention.group_windows.begin(), attention.group_windows.end()});
   builder.dispatch(std::move(d));
   return {};
+}
+
+} // namespace
+
+Status lowerAnchored(const artifact::AttentionOpT& attention, GpuBuilder& builder) {
+  const uint32_t result = attention.out != kAbsent ? attention.out : attention.act_out;
+  return builder.makeResult(result, builder.elements(result), 1, [&](const GpuPlace& out, bool eightBits) {
+    return dispatchAnchored(attention, out, eightBits, builder);
+  });
 }
 
 } // namespace cortiq::compiler

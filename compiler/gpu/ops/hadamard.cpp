@@ -26,15 +26,8 @@ std::vector<uint32_t> lanes(const artifact::OpUnion& op) {
   return {op.AsHadamardOp()->input};
 }
 
-Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::HadamardOpT& hadamard = *op.AsHadamardOp();
+Status dispatchBlocks(const artifact::HadamardOpT& hadamard, const GpuPlace& out, bool eightBits, GpuBuilder& builder) {
   const uint64_t elements = builder.elements(hadamard.input);
-  const bool one = hadamard.out == kAbsent || hadamard.act_out == kAbsent;
-  const uint32_t result = hadamard.out != kAbsent ? hadamard.out : hadamard.act_out;
-  // Whole groups of 32 need no step of their own for it.
-  const bool eightBits = one && builder.eightBits(result) && hadamard.block % 32 == 0;
-  const GpuPlace out =
-      eightBits ? builder.place(result) : builder.resultPlace(hadamard.out, hadamard.act_out, elements);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(
       d.module_,
@@ -54,7 +47,22 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   putRow(d.push, kRowOut, out);
   d.push[kPushVector] = builder.words(signs(hadamard));
   builder.dispatch(std::move(d));
-  return eightBits ? Status() : builder.finishResults(out, hadamard.out, hadamard.act_out, elements);
+  return {};
+}
+
+Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::HadamardOpT& hadamard = *op.AsHadamardOp();
+  const uint64_t elements = builder.elements(hadamard.input);
+  const bool one = hadamard.out == kAbsent || hadamard.act_out == kAbsent;
+  const uint32_t result = hadamard.out != kAbsent ? hadamard.out : hadamard.act_out;
+  // Whole groups of 32 need no step of their own for 8 bits.
+  if (one && builder.eightBits(result) && hadamard.block % 32 == 0)
+    return builder.makeResult(result, elements, 1, [&](const GpuPlace& out, bool eightBits) {
+      return dispatchBlocks(hadamard, out, eightBits, builder);
+    });
+  const GpuPlace out = builder.resultPlace(hadamard.out, hadamard.act_out, elements);
+  CORTIQ_RETURN_IF_ERROR(dispatchBlocks(hadamard, out, /*eightBits=*/false, builder));
+  return builder.finishResults(out, hadamard.out, hadamard.act_out, elements);
 }
 
 } // namespace

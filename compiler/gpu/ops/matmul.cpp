@@ -23,6 +23,12 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return {};
 }
 
+// Few tokens, and many.
+constexpr HalfShape kHalfShapes[] = {
+    {.rows = 64, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1},
+    {.rows = 128, .tokens = 128, .subRows = 32, .subTokens = 64, .ahead = 1, .sets = 2},
+};
+
 /// What runs where there are several tokens.
 Status addMany(const artifact::WeightT& weight, uint64_t rows, bool eightBits, GpuBuilder& builder, Constants constants,
                artifact::GpuDispatchT& d) {
@@ -33,8 +39,10 @@ Status addMany(const artifact::WeightT& weight, uint64_t rows, bool eightBits, G
     d.many_groups = kTileShape.groups(rows);
     tokens = kTileTokens;
   }
-  if (eightBits)
+  if (eightBits) {
     CORTIQ_RETURN_IF_ERROR(addWide(weight, rows, {}, builder, constants, d));
+    CORTIQ_RETURN_IF_ERROR(addHalf(weight, rows, kHalfShapes, builder, constants, d));
+  }
   constants.push_back({kSpecTokens, tokens});
   const std::string name = !tiles.empty() ? tiles : codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
   CORTIQ_ASSIGN_OR_RETURN(d.many_module, builder.module(name, std::move(constants)));
