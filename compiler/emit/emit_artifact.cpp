@@ -127,6 +127,7 @@ Status emitArtifact(std::span<const TargetProgram> programs, const ModelBytes& m
   GpuWeights gpuWeights{contents.manifest, copies, facts.gpuExperts};
   if (facts.gpuRange != 0)
     gpuWeights.range = facts.gpuRange;
+  gpuWeights.half = facts.gpuHalfPrompts;
   std::string noBank;
   for (const TargetProgram& program : programs)
     CORTIQ_RETURN_IF_ERROR(addProgram(program.module, placement, facts.gpu ? &gpuWeights : nullptr,

@@ -130,8 +130,8 @@ GpuPlace pairRow(uint32_t slot, const ExpertGroup& group, const GpuBuilder& buil
 }
 
 /// On 16-bit matrices: of gate and up together, and of down; tiles of the plan are as large as without.
-constexpr HalfShape kHalfGateUp{.rows = 64, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1},
-    kHalfDown{.rows = 128, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1};
+constexpr HalfShape kHalfGateUp{.rows = 64, .tokens = 32, .subRows = 16, .subTokens = 32, .ahead = 2, .sets = 1},
+    kHalfDown{.rows = 128, .tokens = 32, .subRows = 16, .subTokens = 32, .ahead = 2, .sets = 1};
 Status addHalf(HalfShape shape, const ExpertGroup& group, const artifact::WeightT& weight, GpuBuilder& builder,
                const Constants& constants, artifact::GpuDispatchT& d) {
   shape.chunk = pairsATile(group, builder);

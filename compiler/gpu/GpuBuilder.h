@@ -60,6 +60,7 @@ struct GpuWeights {
   artifact::ManifestT& manifest;
   std::vector<uint32_t>& copies; ///< of which weight each is one that stands behind the program's own
   GpuExperts experts = GpuExperts::kAll;
+  bool half = false;            ///< prompts run on 16-bit matrices
   uint64_t range = kLeastRange; ///< bytes of a matrix from which on it also has a form in parts, of so many at most
   using Key = std::pair<uint32_t, uint32_t>; ///< weight and layout
   llvm::DenseMap<Key, uint32_t> matrices = llvm::DenseMap<Key, uint32_t>();
@@ -163,8 +164,8 @@ public:
   GpuPlace scratch(uint64_t elements);
   /// `slot` becomes what `from` holds, in 8 bits, in a step of its own behind this one.
   Status quantizeBehind(const GpuPlace& from, uint32_t slot, uint64_t elements);
-  /// For steps of prompts on 16-bit matrices: rows at `out`, of which a token has `each`, become what those at `from` hold,
-  /// in f16, in a step of its own behind this one.
+  /// For steps of prompts on 16-bit matrices: rows at `out`, of which a token has `each`, become what those at `from`
+  /// hold, in f16, in a step of its own behind this one.
   Status halfBehind(const GpuPlace& from, const GpuPlace& out, uint64_t elements, uint32_t each = 1);
   /// A result that dispatches may leave in 8 bits themselves, of `each` rows a token: `make` is given where it goes and
   /// whether in 8 bits, a second time, in f32, where steps of prompts want f16.

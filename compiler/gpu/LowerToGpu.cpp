@@ -35,7 +35,7 @@ public:
   Lowering(ModuleOp module, GpuWeights& weights, artifact::ProgramT& program, bool eightBits)
       : numbers_(module), manifest_(weights.manifest), program_(program),
         gpu_(std::make_unique<artifact::GpuProgramT>()), builder_(weights, program, *gpu_), experts_(program, builder_),
-        uses_(program.buffers.size()), eightBits_(eightBits) {
+        uses_(program.buffers.size()), eightBits_(eightBits), half_(weights.half) {
     kernel::ProgramOp op = *module.getOps<kernel::ProgramOp>().begin();
     for (auto alloc : op.getBody().front().getOps<kernel::AllocOp>())
       numbers_.addSlot(alloc.getBuffer());
@@ -61,7 +61,7 @@ public:
     units_ = findUnits(stages_.size(), single_, experts_.groups());
     if (eightBits_ && !chooseEightBits())
       return std::unique_ptr<artifact::GpuProgramT>();
-    if (eightBits_)
+    if (eightBits_ && half_)
       builder_.setHalf();
     CORTIQ_RETURN_IF_ERROR(placeSlots());
     CORTIQ_RETURN_IF_ERROR(addBank(experts_.groups(), builder_, *gpu_));
@@ -484,7 +484,7 @@ private:
   std::vector<uint32_t> together_; ///< stages of one number change sides together
   std::vector<uint32_t> units_;    ///< of stages
   Stages many_, single_;           ///< what the GPU does with many tokens, and with one
-  bool eightBits_;
+  bool eightBits_, half_;          ///< half_: prompts run on 16-bit matrices
 };
 
 } // namespace

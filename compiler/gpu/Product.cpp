@@ -70,19 +70,21 @@ Status addHalf(const artifact::WeightT& weight, uint64_t rows, std::span<const H
   const std::string name = codecTemplate("matmul_cm_half", weight);
   if (name.empty() || !builder.half())
     return {};
-  constexpr uint32_t kSide = 16;
   for (const HalfShape& shape : shapes) {
+    // What an invocation of the shader has names for.
+    constexpr uint64_t kMostWeights = 4, kMostInputs = 8;
+    if (uint64_t{shape.ahead} * shape.rows * 2 > kMostWeights * shape.local() ||
+        uint64_t{4} * shape.ahead * shape.tokens > kMostInputs * shape.local())
+      return internal_error("a tile of halves asks for more at a time than its shader can");
     Constants own = constants;
     setShape({shape.local(), kTileShape.lanes, shape.rows * 32 / shape.local()}, own);
-    std::erase_if(own, [](const codegen::SpecValue& c) {
-      return c.id == kSpecTokens || c.id == kSpecAhead;
-    });
+    std::erase_if(own, [](const codegen::SpecValue& c) { return c.id == kSpecTokens || c.id == kSpecAhead; });
     own.insert(own.end(), {{kSpecTokens, shape.tokens},
                            {kSpecAhead, shape.ahead},
                            {kSpecSets, shape.sets},
                            {kSpecSubRows, shape.subRows},
                            {kSpecSubTokens, shape.subTokens},
-                           {kSpecSide, kSide}});
+                           {kSpecRings, shape.rings}});
     auto form = std::make_unique<artifact::GpuFormT>();
     CORTIQ_ASSIGN_OR_RETURN(form->module_, builder.module(name, std::move(own)));
     form->groups = ceilDiv(rows, shape.rows);

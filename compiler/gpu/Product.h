@@ -47,10 +47,10 @@ struct WideShape {
 Status addWide(const artifact::WeightT& weight, uint64_t rows, WideShape shape, GpuBuilder& builder,
                Constants constants, artifact::GpuDispatchT& d);
 
-/// A tile on cooperative matrices of f16: rows of each matrix and tokens, those of a subgroup of 32, groups of 32 columns
-/// at a time, tiles in shared memory.
+/// A tile on cooperative matrices of f16: rows of each matrix and tokens, those of a subgroup of 32, groups of 32
+/// columns at a time, tiles in shared memory, and steps that are on their way there.
 struct HalfShape {
-  uint32_t rows, tokens, subRows, subTokens, ahead, sets;
+  uint32_t rows, tokens, subRows, subTokens, ahead, sets, rings = 1;
   uint32_t chunk = 0; ///< tokens that it is given, 0 = `tokens`
   uint32_t local() const { return rows / subRows * (tokens / subTokens) * 32; }
 };

@@ -171,24 +171,24 @@ enum SpecId : uint32_t {
   kSpecRouted = 58,  ///< experts to choose from
   kSpecRouteScale = 59, ///< f32
   kSpecRouteBias = 69,
-  kSpecTop = 70,       ///< top_logits: values a record
-  kSpecMasked = 71,    ///< moe_route: 1 = experts whose bit at kPushMask is clear are closed
-  kSpecClassed = 72,   ///< matrix of experts in tiles: 1 = not all experts are among the matrices
-  kSpecFirstRow = 73,  ///< embed of a part: of the rows that are bound
-  kSpecAllRows = 74,   ///< embed of a part: rows of the whole
-  kSpecAhead = 75,     ///< matrix: groups of 32 weights that a lane asks for at a time; attention: positions of a team
-  kSpecJoin = 76,      ///< 1 = the last workgroup of those that share a result joins their parts; kPushCounters
-  kSpecInverse = 90,   ///< hadamard: as HadamardOp
-  kSpecRounded = 91,   ///< hadamard: HadamardOp's half
-  kSpecCorrects = 92,  ///< vmf_phase: VmfPhaseOp's delta
-  kSpecAnchors = 93,   ///< attention_anchored: keys and values of the weights a KV head
-  kSpecWindows = 94,   ///< attention_anchored: 1 = a window a KV head at kPushWindows
-  kSpecStill = 95,     ///< rope_kv: 1 = queries are kept as they were too
-  kSpecSets = 96,      ///< matmul_cm_*: tiles in shared memory, of which one is filled while another is read
-  kSpecSubRows = 110,  ///< matmul_cm_half: rows of each matrix that a subgroup has,
+  kSpecTop = 70,        ///< top_logits: values a record
+  kSpecMasked = 71,     ///< moe_route: 1 = experts whose bit at kPushMask is clear are closed
+  kSpecClassed = 72,    ///< matrix of experts in tiles: 1 = not all experts are among the matrices
+  kSpecFirstRow = 73,   ///< embed of a part: of the rows that are bound
+  kSpecAllRows = 74,    ///< embed of a part: rows of the whole
+  kSpecAhead = 75,      ///< matrix: groups of 32 weights that a lane asks for at a time; attention: positions of a team
+  kSpecJoin = 76,       ///< 1 = the last workgroup of those that share a result joins their parts; kPushCounters
+  kSpecInverse = 90,    ///< hadamard: as HadamardOp
+  kSpecRounded = 91,    ///< hadamard: HadamardOp's half
+  kSpecCorrects = 92,   ///< vmf_phase: VmfPhaseOp's delta
+  kSpecAnchors = 93,    ///< attention_anchored: keys and values of the weights a KV head
+  kSpecWindows = 94,    ///< attention_anchored: 1 = a window a KV head at kPushWindows
+  kSpecStill = 95,      ///< rope_kv: 1 = queries are kept as they were too
+  kSpecSets = 96,       ///< matmul_cm_*: tiles in shared memory, of which one is filled while another is read
+  kSpecSubRows = 110,   ///< matmul_cm_half: rows of each matrix that a subgroup has,
   kSpecSubTokens = 111, ///< and its tokens
-  kSpecSide = 112,      ///< matmul_cm_half: tokens of one product of the device
-  kSpecSubgroups = 80, ///< all: 0 = for devices whose subgroups exchange nothing
+  kSpecRings = 112,     ///< matmul_cm_half: steps that are on their way from memory at a time, 1 or 2
+  kSpecSubgroups = 80,  ///< all: 0 = for devices whose subgroups exchange nothing
   // Of the expert bank (shaders/bank/segments.glsl):
   kSpecBankSlotWords = 61, ///< words of a slot's gate, and of its up
   kSpecBankDownSlotWords = 62,
@@ -203,9 +203,9 @@ enum SpecId : uint32_t {
 /// What a program needs of a device beside Vulkan 1.2.
 enum GpuNeed : uint32_t {
   kNeedsIntegerDot = 1,
-  kNeedsCooperative = 2, ///< cooperative matrices of signed bytes, 16 x 8 x 32, summed in 32 bits by subgroups of 32
-  kNeedsSubgroups = 4,   ///< subgroups that exchange values
-  kNeedsHalfMatrices = 8, ///< cooperative matrices of f16, 16 x 16 x 16, summed in f32 by subgroups of 32
+  kNeedsCooperative = 2,  ///< cooperative matrices of signed bytes, 16 x 8 x 32, summed in 32 bits by subgroups of 32
+  kNeedsSubgroups = 4,    ///< subgroups that exchange values
+  kNeedsHalfMatrices = 8, ///< cooperative matrices of f16, 16 x 8 x 16, summed in f32 by subgroups of 32
 };
 
 /// What keys and values are in a cache on the device. In 8 bits those of a head are groups of 32, the last of which may

@@ -116,7 +116,7 @@ uint32_t products_of_matrices(VkInstance instance, VkPhysicalDevice device) {
     });
   };
   return (has(8, 32, kByte, kInt) ? formats::kNeedsCooperative : 0) |
-         (has(16, 16, kHalf, kFloat) ? formats::kNeedsHalfMatrices : 0);
+         (has(8, 16, kHalf, kFloat) ? formats::kNeedsHalfMatrices : 0);
 }
 
 GpuInfo describe(VkPhysicalDevice device) {
@@ -262,7 +262,7 @@ Status Device::create(VkPhysicalDevice physical) {
                                  : 0;
   if (!have12.shaderInt8)
     matrix_products &= ~formats::kNeedsCooperative;
-  if (!have12.shaderFloat16)
+  if (!have12.shaderFloat16 || Faults::get().number("half") == 0)
     matrix_products &= ~formats::kNeedsHalfMatrices;
   const bool cooperative = matrix_products != 0;
   offers_ |= matrix_products;

@@ -13,6 +13,7 @@
 //   features=none       no optional feature
 //   robust=0            no checks of bounds of buffers, to measure what they cost
 //   wide=0              no products on cooperative matrices, to hold what they compute against what others do
+//   half=0              no prompts on matrices of f16, as on a device without
 //   free=B              bytes of memory that are free, of every device
 
 #include <atomic>

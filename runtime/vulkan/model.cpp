@@ -426,6 +426,9 @@ std::string VulkanModel::refusals() const {
   std::vector<std::string> all = pipelines_->refusals();
   if (bank_ && !bank_->note().empty())
     all.push_back(bank_->note());
+  if (program_.half_prompts() && !(device_->offers() & formats::kNeedsHalfMatrices))
+    all.push_back("prompts run in 8 bits, as generated tokens: " + device_->info().name +
+                  " has no products of matrices of f16");
   for (const std::string& reason : refused_)
     if (!reason.empty() && std::ranges::find(all, reason) == all.end())
       all.push_back(reason);

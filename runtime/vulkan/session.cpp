@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "formats/artifact/shader_abi.h"
-#include "runtime/vulkan/faults.h"
 #include "runtime/vulkan/slot_forms.h"
 
 namespace cortiq::runtime::vulkan {
@@ -309,8 +308,7 @@ Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint6
   const uint64_t heads = head_count == 0 ? 0 : head_count == 1 ? 1 : tokens;
   const bool far = tokens == 1 && program_.far() && context.position >= program_.far_from();
   CORTIQ_RETURN_IF_ERROR(put_blend(context));
-  static const uint64_t asked = Faults::get().number("half").value_or(0);
-  const bool half = (asked == 2 || (asked == 1 && tokens > 1)) && model_->half_runs();
+  const bool half = program_.half_prompts() && context.prompt == count && model_->half_runs();
   CORTIQ_ASSIGN_OR_RETURN(const Recording* recording, this->recording(tokens, heads, want, far && !half, half));
   CORTIQ_RETURN_IF_ERROR(put_states(context));
   fill_step(context, count, head_first, head_count);

@@ -114,7 +114,7 @@ void VulkanSession::record_dispatch(VkCommandBuffer commands, const artifact::Gp
   call.vkCmdDispatch(commands, x, d.groups_y() != 1 ? d.groups_y() : static_cast<uint32_t>((groups + x - 1) / x),
                      workgroups_in_z(d, tokens, chunk));
   ++made.dispatches;
-  made.matrices += module == d.wide_module();
+  made.matrices += module == d.wide_module() || (half_ && d.half() && d.half()->size() != 0);
 }
 
 void VulkanSession::record_step(VkCommandBuffer commands, const artifact::GpuStep& step, uint64_t tokens,
@@ -207,7 +207,7 @@ void VulkanSession::drop_recordings(bool logits_only) {
 }
 
 StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, uint64_t heads, Want want, bool far,
-                                                            bool half) {
+                                                             bool half) {
   const Key key{tokens, heads, heads == 0 ? Want::kIds : want, far, half, in_force(*now_)};
   half_ = half;
   const bool logits = key.want == Want::kLogits;
@@ -218,8 +218,8 @@ StatusOr<VulkanSession::Recording*> VulkanSession::recording(uint64_t tokens, ui
   if (tokens == 1 && !half && !single_planned_)
     plan_single();
   const std::vector<Part>& parts = tokens != 1 || half || single_parts_.empty() ? parts_
-                                   : far && !far_parts_.empty()         ? far_parts_
-                                                                        : single_parts_;
+                                   : far && !far_parts_.empty()                 ? far_parts_
+                                                                                : single_parts_;
   const StepRange& range = model_->range();
   const bool lacks = model_->bank() && !model_->bank()->complete();
   const bool mirrored = lacks || std::ranges::any_of(parts, [](const Part& part) { return part.cpu; }) ||

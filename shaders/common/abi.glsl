@@ -133,7 +133,7 @@
 #define SPEC_SETS 96
 #define SPEC_SUB_ROWS 110
 #define SPEC_SUB_TOKENS 111
-#define SPEC_SIDE 112
+#define SPEC_RINGS 112
 #define SPEC_SUBGROUPS 80
 
 #define NORM_Q 1

@@ -19,6 +19,9 @@
 #define LOAD_SECOND_COLUMNS(m, array, at, stride) coopMatLoadNV(m, array, at, stride, true)
 // One number for all of a row, of an array of floats.
 #define LOAD_ROWS(m, array, at) coopMatLoadNV(m, array, at, 0, true)
+// A sum of an array of floats, and how many elements of one an invocation has.
+#define LOAD_SUM(m, array, at, stride) coopMatLoadNV(m, array, at, stride, false)
+const uint kSumElements = 4;
 #define STORE_SUM(m, array, at, stride) coopMatStoreNV(m, array, at, stride, false)
 #define ADD_PRODUCT(a, b, sum) sum = coopMatMulAddNV(a, b, sum)
 #define TIMES_ROWS(sum, m) \

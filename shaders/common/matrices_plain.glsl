@@ -25,6 +25,12 @@ const uint kSumStep = 32; // elements of a sum between two of an invocation
 #define LOAD_ROWS(m, array, at) \
   for (uint e = 0; e < 4; ++e) \
     m[e] = array[(at) + (e * kSumStep + local_index() % kSumStep) / 8];
+#define LOAD_SUM(m, array, at, stride) \
+  for (uint e = 0; e < 4; ++e) { \
+    uint i = e * kSumStep + local_index() % kSumStep; \
+    m[e] = array[(at) + i / 8 * (stride) + i % 8]; \
+  }
+const uint kSumElements = 4;
 #define STORE_SUM(m, array, at, stride) \
   for (uint e = 0; e < 4; ++e) { \
     uint i = e * kSumStep + local_index() % kSumStep; \

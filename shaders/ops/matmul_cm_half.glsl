@@ -5,12 +5,9 @@
 // kSubRows by kSubTokens. A sum runs over all columns in steps of 16, in their order, whatever the tile: a token's bits do not
 // depend on the tokens beside it.
 //
-// Written for GL_NV_cooperative_matrix, which every compiler of GLSL knows; codegen/spirv makes the module that of
-// SPV_KHR_cooperative_matrix, telling a factor's side by its type. Where an element of a product stands in an invocation is for
-// the device to choose: it is read from a matrix of places.
+// It is written on the words of common/matrices.glsl. Where an element of a sum stands in an invocation is for the device to
+// choose: it is read from a matrix of places.
 
-#extension GL_NV_cooperative_matrix : require
-#extension GL_KHR_memory_scope_semantics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 
 #include "common/product.glsl"
@@ -19,8 +16,8 @@
 
 layout(constant_id = SPEC_SUB_ROWS) const uint kSubRows = 64;
 layout(constant_id = SPEC_SUB_TOKENS) const uint kSubTokens = 64;
-layout(constant_id = SPEC_SIDE) const uint kSide = 16; // tokens of a product; a constant of its own makes factors two types
-layout(constant_id = SPEC_SETS) const uint kSets = 1;  // tiles in shared memory, of which one is filled while another is read
+layout(constant_id = SPEC_SETS) const uint kSets = 1; // tiles in shared memory: of two one is filled while the other is read
+layout(constant_id = SPEC_RINGS) const uint kRings = 1; // steps on their way from memory at a time
 
 const uint kTileRows = kMatrices * kGroupRows;
 const uint kStep = kAhead; // groups of 32 columns at a time
@@ -35,33 +32,34 @@ shared uint tile_rows[kTokens]; // where inputs start, in 16 bytes
 shared uint tile_out[kTokens];  // where results do
 shared uint tile_aux[kResidual != 0 ? kTokens : 1];
 shared float tile_factor[kTokens];
-shared float places[16 * kSide];
+shared float places[16 * 8];
 
-#define FACTOR_W fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
-#define FACTOR_X fcoopmatNV<16, gl_ScopeSubgroup, 16, kSide>
-#define PRODUCT fcoopmatNV<32, gl_ScopeSubgroup, 16, kSide>
-
+const uint kSide = 8; // tokens of a product
 const uint kHigh = kSubRows / 16 * kMatrices, kWide = kSubTokens / kSide; // products of a subgroup
-const uint kElements = 16 * kSide / 32;                                   // of a product, an invocation's
+const uint kRowQuads = (kCols + kHalfPadding - 1) / kHalfPadding * (kHalfPadding / 8); // of activations
 
 // What an invocation has on its way to the tiles, in variables of their own as all that is to stay in registers: SPIRV-Tools
 // leave arrays of a module with matrices as they are.
-Fetched weights0, weights1, weights2, weights3;
-uvec4 inputs0, inputs1, inputs2, inputs3, inputs4, inputs5, inputs6, inputs7;
-#define EACH_WEIGHT(DO) \
-  DO(0, weights0) \
-  DO(1, weights1) \
-  DO(2, weights2) \
-  DO(3, weights3)
-#define EACH_INPUT(DO) \
-  DO(0, inputs0) \
-  DO(1, inputs1) \
-  DO(2, inputs2) \
-  DO(3, inputs3) \
-  DO(4, inputs4) \
-  DO(5, inputs5) \
-  DO(6, inputs6) \
-  DO(7, inputs7)
+#define EACH_WEIGHT(DO, ring) \
+  DO(0, ring##_weights0) \
+  DO(1, ring##_weights1) \
+  DO(2, ring##_weights2) \
+  DO(3, ring##_weights3)
+#define EACH_INPUT(DO, ring) \
+  DO(0, ring##_inputs0) \
+  DO(1, ring##_inputs1) \
+  DO(2, ring##_inputs2) \
+  DO(3, ring##_inputs3) \
+  DO(4, ring##_inputs4) \
+  DO(5, ring##_inputs5) \
+  DO(6, ring##_inputs6) \
+  DO(7, ring##_inputs7)
+#define WEIGHT(n, name) Fetched name;
+#define INPUT(n, name) uvec4 name;
+EACH_WEIGHT(WEIGHT, even)
+EACH_INPUT(INPUT, even)
+EACH_WEIGHT(WEIGHT, odd)
+EACH_INPUT(INPUT, odd)
 
 // Items of a step: neighbours are groups of one row, or 16 bytes of one token.
 #define ASK_WEIGHT(n, to) \
@@ -73,7 +71,14 @@ uvec4 inputs0, inputs1, inputs2, inputs3, inputs4, inputs5, inputs6, inputs7;
 #define ASK_INPUT(n, to) \
   if (n < kOwnInputs) { \
     uint i = n * kLocal + local_index(), t = min(i / (4 * kStep), kTokens - 1); \
-    to = au128[tile_rows[t] + 4 * g + i % (4 * kStep)]; \
+    to = au128[tile_rows[t] + min(4 * g + i % (4 * kStep), kRowQuads - 1)]; \
+  }
+// What lies behind the last step is asked for once more.
+#define ASK(ring, first) \
+  { \
+    uint g = first; \
+    EACH_WEIGHT(ASK_WEIGHT, ring) \
+    EACH_INPUT(ASK_INPUT, ring) \
   }
 
 #ifdef CODEC_INTEGER
@@ -120,6 +125,30 @@ void leave_weight(uint at, Fetched from) {
       tile_x[(set * kTokens + i / (4 * kStep)) * kStride + i % (4 * kStep)] = from; \
   }
 
+#define LEAVE(ring, to) \
+  { \
+    const uint set = to; \
+    EACH_WEIGHT(LEAVE_WEIGHT, ring) \
+    EACH_INPUT(LEAVE_INPUT, ring) \
+  }
+
+// The products of a step. The sums are a variable of main(), which stays in registers.
+#define ADD_PRODUCTS(set) \
+  [[unroll]] for (uint k = 0; k < 2 * kStep; ++k) { \
+    FACTOR w[kHigh]; \
+    [[unroll]] for (uint a = 0; a < kHigh; ++a) { \
+      uint r = a / (kSubRows / 16) * kGroupRows + own_row + a % (kSubRows / 16) * 16; \
+      LOAD_FACTOR(w[a], tile_w, ((set) * kTileRows + r) * kStride + 2 * k, kStride); \
+    } \
+    [[unroll]] for (uint b = 0; b < kWide; ++b) { \
+      SECOND x; \
+      LOAD_SECOND_COLUMNS(x, tile_x, ((set) * kTokens + own_token + kSide * b) * kStride + 2 * k, kStride); \
+      [[unroll]] for (uint a = 0; a < kHigh; ++a) { \
+        ADD_PRODUCT(w[a], x, sums[a * kWide + b]); \
+      } \
+    } \
+  }
+
 float biased(float product, uint m, uint row) { return kBias != 0 ? product + product_bias(m, row) : product; }
 
 void main() {
@@ -141,51 +170,70 @@ void main() {
     places[i] = float(i);
   barrier();
   const uint across = kGroupRows / kSubRows;
-  uint own_row = gl_SubgroupID % across * kSubRows, own_token = gl_SubgroupID / across * kSubTokens;
-  PRODUCT sums[kHigh * kWide];
+  uint own_row = local_index() / 32 % across * kSubRows, own_token = local_index() / 32 / across * kSubTokens;
+  SUM sums[kHigh * kWide];
   [[unroll]] for (uint i = 0; i < kHigh * kWide; ++i)
-    sums[i] = PRODUCT(0.0);
-  uint set = 0, g = 0;
-  EACH_WEIGHT(ASK_WEIGHT)
-  EACH_INPUT(ASK_INPUT)
-  for (uint at = 0; at < kGroups; at += kStep) {
-    if (kSets == 1)
+    sums[i] = SUM_OF(0.0);
+  ASK(even, 0)
+  if (kRings == 1) {
+    uint to = 0;
+    for (uint at = 0; at < kGroups; at += kStep) {
+      if (kSets == 1)
+        barrier();
+      LEAVE(even, to)
       barrier();
-    EACH_WEIGHT(LEAVE_WEIGHT)
-    EACH_INPUT(LEAVE_INPUT)
+      if (at + kStep < kGroups)
+        ASK(even, at + kStep)
+      ADD_PRODUCTS(to)
+      to = (to + 1) % kSets;
+    }
+  } else if (kSets == 1) {
+    ASK(odd, kStep)
+    for (uint at = 0; at < kGroups; at += 2 * kStep) {
+      barrier();
+      LEAVE(even, 0)
+      barrier();
+      ASK(even, at + 2 * kStep)
+      ADD_PRODUCTS(0)
+      if (at + kStep < kGroups) {
+        barrier();
+        LEAVE(odd, 0)
+        barrier();
+        ASK(odd, at + 3 * kStep)
+        ADD_PRODUCTS(0)
+      }
+    }
+  } else {
+    // The next step is decoded beside the products of this one, and the one behind it is on its way.
+    LEAVE(even, 0)
+    ASK(even, kStep)
     barrier();
-    g = at + kStep;
-    if (g < kGroups) {
-      EACH_WEIGHT(ASK_WEIGHT)
-      EACH_INPUT(ASK_INPUT)
-    }
-    [[unroll]] for (uint k = 0; k < 2 * kStep; ++k) {
-      FACTOR_W w[kHigh];
-      [[unroll]] for (uint a = 0; a < kHigh; ++a) {
-        uint r = a / (kSubRows / 16) * kGroupRows + own_row + a % (kSubRows / 16) * 16;
-        coopMatLoadNV(w[a], tile_w, (set * kTileRows + r) * kStride + 2 * k, kStride, false);
-      }
-      [[unroll]] for (uint b = 0; b < kWide; ++b) {
-        FACTOR_X x;
-        coopMatLoadNV(x, tile_x, (set * kTokens + own_token + kSide * b) * kStride + 2 * k, kStride, true);
-        [[unroll]] for (uint a = 0; a < kHigh; ++a)
-          sums[a * kWide + b] = coopMatMulAddNV(w[a], x, sums[a * kWide + b]);
+    for (uint at = 0; at < kGroups; at += 2 * kStep) {
+      ASK(odd, at + 2 * kStep)
+      ADD_PRODUCTS(0)
+      LEAVE(even, 1)
+      barrier();
+      if (at + kStep < kGroups) {
+        ASK(even, at + 3 * kStep)
+        ADD_PRODUCTS(1)
+        LEAVE(odd, 0)
+        barrier();
       }
     }
-    set = (set + 1) % kSets;
   }
-  PRODUCT place;
-  coopMatLoadNV(place, places, 0, kSide, false);
+  SUM place;
+  LOAD_SUM(place, places, 0, kSide);
   const uint high = kSubRows / 16;
   [[unroll]] for (uint a = 0; a < high; ++a)
     [[unroll]] for (uint b = 0; b < kWide; ++b)
-      [[unroll]] for (uint e = 0; e < kElements; ++e) {
+      [[unroll]] for (uint e = 0; e < kSumElements; ++e) {
         uint at = uint(place[e]), t = own_token + kSide * b + at % kSide;
         uint row = group_index() * kGroupRows + own_row + 16 * a + at / kSide;
         if (row < kRows && t < count) {
           float y = biased(sums[a * kWide + b][e] * tile_factor[t], 0, row);
           if (kPair != 0)
-            y = gated(y, biased(sums[(kPair != 0 ? high + a : a) * kWide + b][e] * tile_factor[t], 1, row), kActivation, kAlpha, kLimit);
+            y = gated(y, biased(sums[(kPair != 0 ? high + a : a) * kWide + b][e] * tile_factor[t], 1, row), kActivation,
+                      kAlpha, kLimit);
           if (kResidual != 0)
             y += a32[tile_aux[t] + place_of(row, kOutOrder)];
           a32[tile_out[t] + place_of(row, kOutOrder)] = y;

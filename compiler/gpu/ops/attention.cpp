@@ -104,10 +104,9 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
   if (isAnchored(attention))
     return lowerAnchored(attention, builder);
-  return builder.makeResult(resultOf(attention), builder.elements(resultOf(attention)), 1,
-                            [&](const GpuPlace& out, bool eightBits) {
-                              return dispatchAttention(attention, out, eightBits, builder);
-                            });
+  return builder.makeResult(
+      resultOf(attention), builder.elements(resultOf(attention)), 1,
+      [&](const GpuPlace& out, bool eightBits) { return dispatchAttention(attention, out, eightBits, builder); });
 }
 
 } // namespace

@@ -26,7 +26,7 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
 // Few tokens, and many.
 constexpr HalfShape kHalfShapes[] = {
     {.rows = 64, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1},
-    {.rows = 128, .tokens = 128, .subRows = 32, .subTokens = 64, .ahead = 1, .sets = 2},
+    {.rows = 64, .tokens = 128, .subRows = 32, .subTokens = 64, .ahead = 2, .sets = 1},
 };
 
 /// What runs where there are several tokens.

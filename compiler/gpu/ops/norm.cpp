@@ -13,11 +13,8 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return refuseVectors({norm.weight, norm.bias}, builder);
 }
 
-Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
-  const artifact::NormOpT& norm = *op.AsNormOp();
+Status dispatchNorm(const artifact::NormOpT& norm, const GpuPlace& out, bool eightBits, GpuBuilder& builder) {
   const uint64_t elements = builder.elements(norm.input);
-  const uint32_t codes = norm.sum_out == kAbsent ? builder.onlyEightBits(norm.out, norm.act_out) : kAbsent;
-  const GpuPlace out = codes != kAbsent ? builder.place(codes) : builder.resultPlace(norm.out, norm.act_out, elements);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("rms_norm", {{kSpecLocal, elements >= 2048 ? 512u : 128u},
                                                                  {kSpecRows, uint32_t(elements)},
@@ -29,7 +26,7 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
                                                                  {kSpecSumOut, norm.sum_out != kAbsent},
                                                                  {kSpecCentered, norm.centered},
                                                                  {kSpecWeighted, norm.weight != kAbsent},
-                                                                 {kSpecQuantOut, codes != kAbsent}}));
+                                                                 {kSpecQuantOut, eightBits}}));
   d.groups = 1;
   d.push.resize(kPushWords);
   builder.putSlot(d.push, kRowInput, norm.input);
@@ -39,7 +36,20 @@ Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   builder.putSlot(d.push, kRowAux, norm.add);
   builder.putSlot(d.push, kRowThird, norm.sum_out);
   builder.dispatch(std::move(d));
-  return codes != kAbsent ? Status() : builder.finishResults(out, norm.out, norm.act_out, elements);
+  return {};
+}
+
+Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
+  const artifact::NormOpT& norm = *op.AsNormOp();
+  const uint64_t elements = builder.elements(norm.input);
+  const uint32_t codes = norm.sum_out == kAbsent ? builder.onlyEightBits(norm.out, norm.act_out) : kAbsent;
+  if (codes != kAbsent)
+    return builder.makeResult(codes, elements, 1, [&](const GpuPlace& out, bool eightBits) {
+      return dispatchNorm(norm, out, eightBits, builder);
+    });
+  const GpuPlace out = builder.resultPlace(norm.out, norm.act_out, elements);
+  CORTIQ_RETURN_IF_ERROR(dispatchNorm(norm, out, /*eightBits=*/false, builder));
+  return builder.finishResults(out, norm.out, norm.act_out, elements);
 }
 
 } // namespace

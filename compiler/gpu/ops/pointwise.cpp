@@ -22,14 +22,20 @@ struct Results {
   uint64_t elements;
 };
 Status dispatchResults(GpuBuilder& builder, std::string_view name, ValueRows rows, const Results& results,
-                       std::vector<codegen::SpecValue> constants) {
-  const uint32_t codes = builder.onlyEightBits(results.out, results.actOut);
+                       const std::vector<codegen::SpecValue>& constants) {
   rows.elements = results.elements;
-  rows.codes = codes != kAbsent;
-  rows.out = rows.codes ? builder.place(codes) : builder.resultPlace(results.out, results.actOut, results.elements);
-  constants.push_back({kSpecOutOrder, rows.out.lanes ? 1u : 0u});
-  CORTIQ_RETURN_IF_ERROR(dispatchValues(builder, name, rows, std::move(constants)));
-  return rows.codes ? Status() : builder.finishResults(rows.out, results.out, results.actOut, results.elements);
+  const auto dispatch = [&](const GpuPlace& out, bool eightBits) {
+    std::vector<codegen::SpecValue> own = constants;
+    own.push_back({kSpecOutOrder, out.lanes ? 1u : 0u});
+    rows.out = out;
+    rows.codes = eightBits;
+    return dispatchValues(builder, name, rows, std::move(own));
+  };
+  if (const uint32_t codes = builder.onlyEightBits(results.out, results.actOut); codes != kAbsent)
+    return builder.makeResult(codes, results.elements, 1, dispatch);
+  const GpuPlace out = builder.resultPlace(results.out, results.actOut, results.elements);
+  CORTIQ_RETURN_IF_ERROR(dispatch(out, /*eightBits=*/false));
+  return builder.finishResults(out, results.out, results.actOut, results.elements);
 }
 
 Status lowerGlu(const artifact::OpUnion& op, GpuBuilder& builder) {

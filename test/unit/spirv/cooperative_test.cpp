@@ -36,6 +36,24 @@ TEST(Cooperative, ModulesAreOfTheSharedExtension) {
   }
 }
 
+TEST(Cooperative, SoAreProductsOfHalves) {
+  for (const char* codec : {"q4_0", "q6_k", "iq2_xxs", "vbit"}) {
+    const auto made = specialise_shader(std::string("matmul_cm_half_") + codec,
+                                        std::vector<SpecValue>{{formats::kSpecLocal, 128},
+                                                               {formats::kSpecRows, 512},
+                                                               {formats::kSpecCols, 1024},
+                                                               {formats::kSpecTokens, 128},
+                                                               {formats::kSpecTeamRows, 16},
+                                                               {formats::kSpecAhead, 2},
+                                                               {formats::kSpecSubRows, 32},
+                                                               {formats::kSpecSubTokens, 64}});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    auto counts = opcodes(*made);
+    EXPECT_EQ(counts[4456], 3u) << "types of matrices: two factors and a sum";
+    EXPECT_EQ(counts[4459], 4u * 2 * 8) << "products: of 64 columns, 32 rows and 64 tokens";
+  }
+}
+
 TEST(Cooperative, SoIsAttention) {
   const auto made = specialise_shader("attention_cm", std::vector<SpecValue>{{formats::kSpecLocal, 256},
                                                                              {formats::kSpecHeads, 24},
