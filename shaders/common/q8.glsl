@@ -84,13 +84,13 @@ void q8_store_eighth(uint row, uint count, uint g, uint k, vec4 x, bool store) {
     }                                                                                                            \
   }
 
-// The same of one row, whose value i is Q8_VALUE(i), zero behind its end: `items` groups from `first` on, if there are so many.
+// The same of one row, whose value i is ROW_VALUE(i), zero behind its end: `items` groups from `first` on, if there are so many.
 #define SPAN_ROW(i) span_row
 #define SPAN_GROUP(i) (span_first + (i))
-#define SPAN_VALUE(i, j) Q8_VALUE(32 * SPAN_GROUP(i) + (j))
+#define SPAN_VALUE(i, j) ROW_VALUE(32 * SPAN_GROUP(i) + (j))
 #define SPAN_THERE(i) (32 * SPAN_GROUP(i) < span_count)
-#define Q8_STORE_SPAN(row, count, first, items)                    \
-  {                                                                \
-    uint span_row = row, span_count = count, span_first = first;   \
-    Q8_STORE_GROUPS(items, span_count, SPAN)                       \
+#define Q8_STORE_SPAN(row, count, first, items)                  \
+  {                                                              \
+    uint span_row = row, span_count = count, span_first = first; \
+    Q8_STORE_GROUPS(items, span_count, SPAN)                     \
   }

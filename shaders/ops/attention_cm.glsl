@@ -8,13 +8,13 @@
 // on their way meanwhile. Between the two four invocations a token make weights of scores.
 //
 // Queries are divided by a power of two, their own, so that none leaves the range of halves; keys and values beyond it, which
-// other caches can hold, become the largest one.
+// other caches can hold, become the largest one. With kQuantOut = 2 results are rows in f16 (common/half_row.glsl).
 
 #include "common/attention.glsl"
 #include "common/activation.glsl"
 #include "common/cache.glsl"
+#include "common/half_row.glsl"
 #include "common/order.glsl"
-#include "common/q8.glsl"
 
 const uint kTokens = 64, kSharers = 4; // local size is kTokens * kSharers
 const uint kMostDim = kHeadDim > kValueDim ? kHeadDim : kValueDim;
@@ -130,9 +130,6 @@ uvec2 rounded_weights(vec4 s, float peak, inout float sum) {
   sum += a.x + a.y + (b.x + b.y);
   return halves;
 }
-
-// Results of one pass, as they stand in the array of scores.
-float result_at(uint t, uint d) { return uintBitsToFloat(scores[t * kScoreStride + d / 4][d % 4]); }
 
 #define EACH_QUERY(DO) \
   DO(0, query0) DO(1, query1) DO(2, query2) DO(3, query3) DO(4, query4) DO(5, query5) DO(6, query6) DO(7, query7) \
@@ -263,17 +260,28 @@ void main() {
     EACH_RESULT(LEAVE_RESULT)
     barrier();
     uint d = pass * kKeys, values = min(kKeys, kValueDim - d);
-    if (kQuantOut != 0) {
-      const uint each = kKeys / 32;
-#define CODES_ROW(i) out_row(token + (i) / each)
-#define CODES_GROUP(i) (h * (kValueDim / 32) + pass * each + (i) % each)
-#define CODES_VALUE(i, j) result_at((i) / each, (i) % each * 32 + (j))
-#define CODES_THERE(i) (32 * ((i) % each) < values)
-      Q8_STORE_GROUPS(count * each, kHeads * kValueDim, CODES)
+    if (kQuantOut == 2) {
+      for (uint i = local_index(); i < count * (kKeys / 4); i += kLocal)
+        if (i % (kKeys / 4) * 4 < values) {
+          uint r = i / (kKeys / 4), c = i % (kKeys / 4);
+          uvec2 words = half_words(uintBitsToFloat(scores[r * kScoreStride + c]));
+          uint to = out_row(token + r) + (h * kValueDim + d) / 2 + 2 * c;
+          au32[to] = words.x;
+          au32[to + 1] = words.y;
+        }
       continue;
     }
     for (uint i = local_index(); i < count * kKeys; i += kLocal)
       if (i % kKeys < values)
-        a32[out_row(token + i / kKeys) + place_of(h * kValueDim + d + i % kKeys, kOutOrder)] = result_at(i / kKeys, i % kKeys);
+        a32[out_row(token + i / kKeys) + place_of(h * kValueDim + d + i % kKeys, kOutOrder)] =
+            uintBitsToFloat(scores[i / kKeys * kScoreStride + i % kKeys / 4][i % 4]);
+  }
+  // Results are no larger than values are, which halves hold as they are.
+  if (kQuantOut == 2 && h == 0) {
+    const uint used = kHeads * kValueDim / 2, words = half_padded(kHeads * kValueDim) / 2;
+    for (uint i = local_index(); used != words && i < count * (words - used); i += kLocal)
+      au32[out_row(token + i / (words - used)) + used + i % (words - used)] = 0;
+    for (uint i = local_index(); i < count; i += kLocal)
+      a32[out_row(token + i) + words] = 1.0;
   }
 }

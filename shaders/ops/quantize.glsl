@@ -7,7 +7,7 @@ layout(constant_id = SPEC_IN_ORDER) const uint kInOrder = 0;
 #include "common/q8.glsl"
 
 float input_value(uint token, uint i) { return i < kCount ? a32[input_row(token) + place_of(i, kInOrder)] : 0.0; }
-#define Q8_VALUE(i) input_value(token, i)
+#define ROW_VALUE(i) input_value(token, i)
 
 void main() {
   if (gl_WorkGroupID.z >= token_count())

@@ -1,5 +1,5 @@
 // s = input [+ aux]; out = s / sqrt(mean(s^2) + eps) * weight * scale [+ bias]; with kCentered the mean is taken off s first.
-// The result is in out order or in 8 bits, all else natural. One workgroup a token; grid: tokens in z.
+// The result is in out order, or in 8 bits or f16, all else natural. One workgroup a token; grid: tokens in z.
 
 layout(constant_id = SPEC_ROWS) const uint kCount = 32; // values a row
 layout(constant_id = SPEC_EPS) const float kEps = 1e-6;
@@ -10,9 +10,9 @@ layout(constant_id = SPEC_SUM_OUT) const uint kSumOut = 0;
 layout(constant_id = SPEC_WEIGHTED) const uint kWeighted = 1;
 layout(constant_id = SPEC_BIAS) const uint kBias = 0;
 layout(constant_id = SPEC_CENTERED) const uint kCentered = 0;
-layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // without kSumOut, which may change the input
+layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // 1: in 8 bits, 2: in f16; without kSumOut, which may change the input
 
-#include "common/group_sum.glsl"
+#include "common/half_store.glsl"
 #include "common/order.glsl"
 #include "common/q8.glsl"
 
@@ -30,7 +30,7 @@ float normed(float s, uint i, float mean, float factor) {
     n += v32[push[PUSH_VECTOR2] + i];
   return n;
 }
-#define Q8_VALUE(i) ((i) < kCount ? normed(row_value(token, i), i, mean, factor) : 0.0)
+#define ROW_VALUE(i) ((i) < kCount ? normed(row_value(token, i), i, mean, factor) : 0.0)
 
 void main() {
   if (gl_WorkGroupID.z >= token_count())
@@ -49,6 +49,10 @@ void main() {
     squares = fma(s, s, squares);
   }
   float factor = 1.0 / sqrt(group_sum(squares) / float(kCount) + kEps);
+  if (kQuantOut == 2) {
+    HALF_STORE_ROW(out_row(token), kCount)
+    return;
+  }
   if (kQuantOut != 0) {
     Q8_STORE_SPAN(out_row(token), kCount, 0, (kCount + 31) / 32)
     return;
