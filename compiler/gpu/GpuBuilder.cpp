@@ -307,6 +307,19 @@ Status GpuBuilder::makeResult(uint32_t slot, uint64_t elements, uint32_t each, M
   return halfBehind(from, out, elements, each);
 }
 
+Status GpuBuilder::makeRow(uint32_t slot, MakeRow make) {
+  if (!eightBits(slot))
+    return make(place(slot), RowForm::kFloats);
+  if (half()) {
+    onHalf_ = artifact::GpuHalf::Only;
+    CORTIQ_RETURN_IF_ERROR(make(place(slot), RowForm::kHalf));
+    onHalf_ = artifact::GpuHalf::Never;
+  }
+  CORTIQ_RETURN_IF_ERROR(make(place(slot), RowForm::kEightBits));
+  onHalf_ = artifact::GpuHalf::Both;
+  return {};
+}
+
 GpuPlace GpuBuilder::resultPlace(uint32_t out, uint32_t actOut, uint64_t elements) {
   const uint32_t first = out != kAbsent ? out : actOut;
   return eightBits(first) ? scratch(elements) : place(first);

@@ -29,6 +29,9 @@ enum class EightBits {
   kWholeGroups ///< by the dispatch that makes it, if its rows are whole groups of 32
 };
 
+/// What a row of results is made in: kSpecQuantOut.
+enum class RowForm : uint32_t { kFloats, kEightBits, kHalf };
+
 /// A slot on the GPU.
 struct GpuPlace {
   uint32_t start = 0, stride = 0; ///< floats; start + column for a run of columns
@@ -171,11 +174,15 @@ public:
   /// whether in 8 bits, a second time, in f32, where steps of prompts want f16.
   using MakeResult = llvm::function_ref<Status(const GpuPlace& out, bool eightBits)>;
   Status makeResult(uint32_t slot, uint64_t elements, uint32_t each, MakeResult make);
+  /// A result that dispatches leave in whatever form readers want: `make` is given where it goes and in which form, a
+  /// second time where steps of prompts want another one.
+  using MakeRow = llvm::function_ref<Status(const GpuPlace& out, RowForm form)>;
+  Status makeRow(uint32_t slot, MakeRow make);
   /// Where a call that leaves its result in natural or lane order is to put it: at its first slot's place, or in
   /// scratch if that is to be in 8 bits.
   GpuPlace resultPlace(uint32_t out, uint32_t actOut, uint64_t elements);
   /// The one slot of both, if there is one and it is to be in 8 bits; kAbsent otherwise. A call that can make it so
-  /// needs neither of resultPlace and finishResults.
+  /// uses makeRow in place of resultPlace and finishResults.
   uint32_t onlyEightBits(uint32_t out, uint32_t actOut) const;
   /// What is to be done behind that call, for both its slots, of which one may be absent.
   Status finishResults(const GpuPlace& from, uint32_t out, uint32_t actOut, uint64_t elements);
@@ -235,7 +242,7 @@ struct ValueRows {
   uint64_t elements = 0;
   const GpuPlace* aux = nullptr;
   uint32_t vector = 0; ///< start of what it has at kPushVector
-  bool codes = false;  ///< `out` is in 8 bits
+  RowForm form = RowForm::kFloats;
 };
 Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRows& rows,
                       std::vector<codegen::SpecValue> constants);

@@ -87,10 +87,32 @@ Status addTile(const artifact::AttentionOpT& attention, GpuBuilder& builder, Dis
   return {};
 }
 
+/// Whether prompts on 16-bit matrices have a shader of their own for it.
+bool takesMatrices(const artifact::AttentionOpT& attention, const GpuBuilder& builder) {
+  constexpr uint32_t kMostDim = 256; // what fits shared memory and registers
+  const uint32_t valueDim = builder.program().kv_layers[attention.layer]->v_dim;
+  return builder.half() && valueDim % 4 == 0 && std::max(attention.head_dim, valueDim) <= kMostDim;
+}
+
+StatusOr<artifact::GpuFormT> matricesForm(Dispatch d, RowForm form, GpuBuilder& builder) {
+  constexpr uint32_t kLocal = 256, kTokens = 64;
+  std::ranges::find(d.constants, kSpecLocal, &codegen::SpecValue::id)->value = kLocal;
+  d.constants.push_back({kSpecQuantOut, static_cast<uint32_t>(form)});
+  artifact::GpuFormT out;
+  CORTIQ_ASSIGN_OR_RETURN(out.module_, builder.module("attention_cm", std::move(d.constants)));
+  out.groups = d.row.groups;
+  out.chunk = kTokens;
+  return out;
+}
+
 Status dispatchAttention(const artifact::AttentionOpT& attention, const GpuPlace& out, bool eightBits,
                          GpuBuilder& builder) {
   Dispatch d = attentionDispatch(attention, out, builder);
   d.row.push[kPushVector] = builder.vector(attention.sinks);
+  if (takesMatrices(attention, builder) && !eightBits) {
+    CORTIQ_ASSIGN_OR_RETURN(artifact::GpuFormT form, matricesForm(d, RowForm::kFloats, builder));
+    d.row.half.push_back(std::make_unique<artifact::GpuFormT>(std::move(form)));
+  }
   if (eightBits)
     d.constants.push_back({kSpecQuantOut, 1});
   CORTIQ_ASSIGN_OR_RETURN(d.row.module_, builder.module("attention", d.constants));
@@ -100,10 +122,26 @@ Status dispatchAttention(const artifact::AttentionOpT& attention, const GpuPlace
   return {};
 }
 
+/// What makes rows in f16, which steps of prompts alone read.
+Status dispatchMatrices(const artifact::AttentionOpT& attention, const GpuPlace& out, GpuBuilder& builder) {
+  Dispatch d = attentionDispatch(attention, out, builder);
+  d.row.push[kPushVector] = builder.vector(attention.sinks);
+  CORTIQ_ASSIGN_OR_RETURN(const artifact::GpuFormT form, matricesForm(d, RowForm::kHalf, builder));
+  d.row.module_ = form.module_;
+  d.row.chunk = form.chunk;
+  builder.dispatch(std::move(d.row));
+  return {};
+}
+
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::AttentionOpT& attention = *op.AsAttentionOp();
   if (isAnchored(attention))
     return lowerAnchored(attention, builder);
+  if (takesMatrices(attention, builder))
+    return builder.makeRow(resultOf(attention), [&](const GpuPlace& out, RowForm form) {
+      return form == RowForm::kHalf ? dispatchMatrices(attention, out, builder)
+                                    : dispatchAttention(attention, out, form == RowForm::kEightBits, builder);
+    });
   return builder.makeResult(
       resultOf(attention), builder.elements(resultOf(attention)), 1,
       [&](const GpuPlace& out, bool eightBits) { return dispatchAttention(attention, out, eightBits, builder); });

@@ -13,7 +13,7 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return refuseVectors({norm.weight, norm.bias}, builder);
 }
 
-Status dispatchNorm(const artifact::NormOpT& norm, const GpuPlace& out, bool eightBits, GpuBuilder& builder) {
+Status dispatchNorm(const artifact::NormOpT& norm, const GpuPlace& out, RowForm form, GpuBuilder& builder) {
   const uint64_t elements = builder.elements(norm.input);
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module("rms_norm", {{kSpecLocal, elements >= 2048 ? 512u : 128u},
@@ -26,7 +26,7 @@ Status dispatchNorm(const artifact::NormOpT& norm, const GpuPlace& out, bool eig
                                                                  {kSpecSumOut, norm.sum_out != kAbsent},
                                                                  {kSpecCentered, norm.centered},
                                                                  {kSpecWeighted, norm.weight != kAbsent},
-                                                                 {kSpecQuantOut, eightBits}}));
+                                                                 {kSpecQuantOut, static_cast<uint32_t>(form)}}));
   d.groups = 1;
   d.push.resize(kPushWords);
   builder.putSlot(d.push, kRowInput, norm.input);
@@ -41,14 +41,13 @@ Status dispatchNorm(const artifact::NormOpT& norm, const GpuPlace& out, bool eig
 
 Status lower(const artifact::OpUnion& op, GpuBuilder& builder) {
   const artifact::NormOpT& norm = *op.AsNormOp();
+  const auto make = [&](const GpuPlace& out, RowForm form) { return dispatchNorm(norm, out, form, builder); };
+  const uint32_t only = builder.onlyEightBits(norm.out, norm.act_out);
+  if (only != kAbsent && norm.sum_out == kAbsent)
+    return builder.makeRow(only, make);
   const uint64_t elements = builder.elements(norm.input);
-  const uint32_t codes = norm.sum_out == kAbsent ? builder.onlyEightBits(norm.out, norm.act_out) : kAbsent;
-  if (codes != kAbsent)
-    return builder.makeResult(codes, elements, 1, [&](const GpuPlace& out, bool eightBits) {
-      return dispatchNorm(norm, out, eightBits, builder);
-    });
   const GpuPlace out = builder.resultPlace(norm.out, norm.act_out, elements);
-  CORTIQ_RETURN_IF_ERROR(dispatchNorm(norm, out, /*eightBits=*/false, builder));
+  CORTIQ_RETURN_IF_ERROR(make(out, RowForm::kFloats));
   return builder.finishResults(out, norm.out, norm.act_out, elements);
 }
 

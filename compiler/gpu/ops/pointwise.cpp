@@ -10,13 +10,13 @@ namespace {
 
 using namespace formats;
 
-constexpr uint32_t kLocal = 128;
+constexpr uint32_t kLocal = 128, kLocalRow = 512; // where a workgroup has a whole row
 
 std::string take(const artifact::OpUnion&, const GpuBuilder&) {
   return {};
 }
 
-/// A call with results in natural or lane order, or in 8 bits if that is its only one.
+/// A call with results in natural or lane order, or in whatever form is wanted of its only one.
 struct Results {
   uint32_t out, actOut;
   uint64_t elements;
@@ -24,17 +24,17 @@ struct Results {
 Status dispatchResults(GpuBuilder& builder, std::string_view name, ValueRows rows, const Results& results,
                        const std::vector<codegen::SpecValue>& constants) {
   rows.elements = results.elements;
-  const auto dispatch = [&](const GpuPlace& out, bool eightBits) {
-    std::vector<codegen::SpecValue> own = constants;
-    own.push_back({kSpecOutOrder, out.lanes ? 1u : 0u});
+  const auto make = [&](const GpuPlace& out, RowForm form) {
     rows.out = out;
-    rows.codes = eightBits;
-    return dispatchValues(builder, name, rows, std::move(own));
+    rows.form = form;
+    auto all = constants;
+    all.push_back({kSpecOutOrder, out.lanes ? 1u : 0u});
+    return dispatchValues(builder, name, rows, std::move(all));
   };
-  if (const uint32_t codes = builder.onlyEightBits(results.out, results.actOut); codes != kAbsent)
-    return builder.makeResult(codes, results.elements, 1, dispatch);
+  if (const uint32_t only = builder.onlyEightBits(results.out, results.actOut); only != kAbsent)
+    return builder.makeRow(only, make);
   const GpuPlace out = builder.resultPlace(results.out, results.actOut, results.elements);
-  CORTIQ_RETURN_IF_ERROR(dispatch(out, /*eightBits=*/false));
+  CORTIQ_RETURN_IF_ERROR(make(out, RowForm::kFloats));
   return builder.finishResults(out, results.out, results.actOut, results.elements);
 }
 
@@ -77,14 +77,15 @@ Status lowerLogits(const artifact::OpUnion& op, GpuBuilder& builder) {
 
 Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRows& rows,
                       std::vector<codegen::SpecValue> constants) {
-  constants.push_back({kSpecLocal, kLocal});
+  constants.push_back({kSpecLocal, rows.form == RowForm::kHalf ? kLocalRow : kLocal});
   constants.push_back({kSpecRows, static_cast<uint32_t>(rows.elements)});
-  if (rows.codes)
-    constants.push_back({kSpecQuantOut, 1});
+  if (rows.form != RowForm::kFloats)
+    constants.push_back({kSpecQuantOut, static_cast<uint32_t>(rows.form)});
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, std::move(constants)));
-  d.groups = rows.codes ? ceilDiv(ceilDiv(rows.elements, 32), kLocal / 8)
-                        : ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
+  d.groups = rows.form == RowForm::kHalf        ? 1
+             : rows.form == RowForm::kEightBits ? ceilDiv(ceilDiv(rows.elements, 32), kLocal / 8)
+                                                : ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
   d.push.resize(kPushWords);
   putRow(d.push, kRowInput, rows.input);
   putRow(d.push, kRowOut, rows.out);
