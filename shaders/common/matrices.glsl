@@ -1,4 +1,4 @@
-// Products of matrices of halves, 16 x 16 by 16 x 8, summed in f32, on cooperative matrices: what ops/ written on these words
+// Products of matrices of halves, 16 x 16 by 16 x kSide, summed in f32, on cooperative matrices: what ops/ written on these words
 // is when the device has them. common/matrices_plain.glsl has the same words for devices without.
 //
 // Written for GL_NV_cooperative_matrix, as ops/matmul_cm_i8.glsl says. Starts and strides count elements of the array: of
@@ -8,9 +8,11 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 
+layout(constant_id = SPEC_SIDE) const uint kSide = 16; // a constant of its own makes the two factors different types
+
 #define FACTOR fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
-#define SECOND fcoopmatNV<16, gl_ScopeSubgroup, 16, 8>
-#define SUM fcoopmatNV<32, gl_ScopeSubgroup, 16, 8>
+#define SECOND fcoopmatNV<16, gl_ScopeSubgroup, 16, kSide>
+#define SUM fcoopmatNV<32, gl_ScopeSubgroup, 16, kSide>
 
 #define SUM_OF(x) SUM(x)
 #define LOAD_FACTOR(m, array, at, stride) coopMatLoadNV(m, array, at, stride, false)
@@ -25,5 +27,5 @@ const uint kSumElements = 4;
 #define STORE_SUM(m, array, at, stride) coopMatStoreNV(m, array, at, stride, false)
 #define ADD_PRODUCT(a, b, sum) sum = coopMatMulAddNV(a, b, sum)
 #define TIMES_ROWS(sum, m) \
-  [[unroll]] for (uint e = 0; e < 4; ++e) \
+  [[unroll]] for (uint e = 0; e < 16 * kSide / 32; ++e) \
     sum[e] *= m[e];

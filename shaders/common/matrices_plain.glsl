@@ -8,6 +8,7 @@ struct Second { float of[128]; };
 #define SECOND Second
 #define SUM vec4
 
+const uint kSide = 8;
 const uint kSumStep = 32; // elements of a sum between two of an invocation
 
 #define HALF_OF(array, at, i) unpackHalf2x16(array[(at) + (i) / 8][(i) / 2 % 4])[(i) % 2]

@@ -4,8 +4,9 @@
 //
 // Subgroups of 32: of each pair, both have the same 16 tokens, one the first half of columns, the other one the second half;
 // columns are positions of scores, then kKeys values of a result at a time. Queries and sums stay in registers, in variables
-// of their own (matmul_cm_i8.glsl says why). Keys, then values of the same positions go through one tile; the next ones are
-// on their way meanwhile. Between the two four invocations a token make weights of scores.
+// of their own (matmul_cm_i8.glsl says why). Keys and values each have a tile, and those of the next positions are on their way
+// meanwhile. Four invocations a token make weights of scores. Keys are a step ahead of values in the tiles, so that the products
+// of values and those of the next keys have no barrier between them.
 //
 // Queries are divided by a power of two, their own, so that none leaves the range of halves; keys and values beyond it, which
 // other caches can hold, become the largest one. With kQuantOut = 2 results are rows in f16 (common/half_row.glsl).
@@ -18,8 +19,8 @@
 
 const uint kTokens = 64, kSharers = 4; // local size is kTokens * kSharers
 const uint kMostDim = kHeadDim > kValueDim ? kHeadDim : kValueDim;
-const uint kKeys = kMostDim > 128 ? 32 : 64;
-const uint kColumns = kKeys / 16;                               // matrices of a half of the columns
+const uint kKeys = 32;
+const uint kColumns = kKeys / 2 / kSide;                        // matrices of a half of the columns
 const uint kPasses = (kValueDim + kKeys - 1) / kKeys;           // over the values of a result
 const uint kQueries = (kHeadDim + 15) / 16;                     // matrices of a token's query
 const uint kValueChunks = kPasses * kKeys / 8;
@@ -30,7 +31,9 @@ const uint kOwnChunks = (kKeys * kTileChunks + kLocal - 1) / kLocal; // of an in
 
 const float kNever = -1e30, kMostScore = 1e29, kMostHalf = 65504.0;
 
-shared uvec4 tile[kTokens * kTileStride]; // queries at first
+// Keys, then values; queries at first.
+const uint kValueTile = kKeys * kTileStride;
+shared uvec4 tile[2 * kKeys * kTileStride];
 shared uvec4 scores[kTokens * kScoreStride]; // of four positions; the bits of floats
 shared uvec4 weights[kTokens * kWeightStride];
 shared float fades[kTokens];
@@ -50,8 +53,9 @@ uvec4 cached_halves(uint at, uint c, uint dim) {
   return eight_halves(low, high);
 }
 
-uvec4 asked0, asked1, asked2, asked3;
-#define EACH_CHUNK(DO) DO(0, asked0) DO(1, asked1) DO(2, asked2) DO(3, asked3)
+uvec4 key0, key1, key2, key3, value0, value1, value2, value3;
+#define EACH_KEY(DO) DO(0, key0) DO(1, key1) DO(2, key2) DO(3, key3)
+#define EACH_VALUE(DO) DO(0, value0) DO(1, value1) DO(2, value2) DO(3, value3)
 
 uint kv_head;
 
@@ -68,12 +72,19 @@ uvec4 ask(uint n, uint base, uint from, uint end, bool keys) {
     asked = ask(n, next, from, end, true);
 #define ASK_VALUES(n, asked) \
   if (n < kOwnChunks) \
-    asked = ask(n, base, from, end, false);
-#define LEAVE(n, asked) \
-  if (n * kLocal + local_index() < kKeys * kTileChunks) { \
-    uint i = n * kLocal + local_index(); \
-    tile[i / kTileChunks * kTileStride + i % kTileChunks] = asked; \
-  }
+    asked = ask(n, next, from, end, false);
+
+void leave(uint n, uint to, uvec4 chunk) {
+  uint i = n * kLocal + local_index();
+  if (i < kKeys * kTileChunks)
+    tile[to + i / kTileChunks * kTileStride + i % kTileChunks] = chunk;
+}
+#define LEAVE_KEYS(n, asked) \
+  if (n < kOwnChunks) \
+    leave(n, 0, asked);
+#define LEAVE_VALUES(n, asked) \
+  if (n < kOwnChunks) \
+    leave(n, kValueTile, asked);
 
 float of_sharers(float x, bool largest) {
   [[unroll]] for (uint o = 1; o < kSharers; o *= 2) {
@@ -146,7 +157,7 @@ uvec2 rounded_weights(vec4 s, float peak, inout float sum) {
 #define ADD_KEY(query, n, score, k) \
   if (n < kColumns) { \
     SECOND key; \
-    LOAD_SECOND_COLUMNS(key, tile, (own_column + 8 * n) * kTileStride + 2 * k, kTileStride); \
+    LOAD_SECOND_COLUMNS(key, tile, (own_column + kSide * n) * kTileStride + 2 * k, kTileStride); \
     ADD_PRODUCT(query, key, score); \
   }
 #define ADD_KEYS(k, query) \
@@ -158,7 +169,7 @@ uvec2 rounded_weights(vec4 s, float peak, inout float sum) {
   }
 #define LEAVE_SCORE(n, score) \
   if (n < kColumns) { \
-    STORE_SUM(score, scores, own_token * kScoreStride + own_column / 4 + 2 * n, kScoreStride); \
+    STORE_SUM(score, scores, own_token * kScoreStride + own_column / 4 + kSide / 4 * n, kScoreStride); \
   }
 
 #define EACH_RESULT(DO) \
@@ -172,12 +183,12 @@ const uint kResults = kPasses * kColumns;
 #define ADD_VALUE(n, sum) \
   if (n < kResults) { \
     SECOND value; \
-    LOAD_SECOND(value, tile, 16 * k * kTileStride + n / kColumns * (kKeys / 8) + own_column / 8 + n % kColumns, kTileStride); \
+    LOAD_SECOND(value, tile, kValueTile + 16 * k * kTileStride + n / kColumns * (kKeys / 8) + own_column / 8 + n % kColumns * (kSide / 8), kTileStride); \
     ADD_PRODUCT(weight, value, sum); \
   }
 #define LEAVE_RESULT(n, sum) \
   if (n / kColumns == pass && n < kResults) { \
-    STORE_SUM(sum, scores, own_token * kScoreStride + own_column / 4 + n % kColumns * 2, kScoreStride); \
+    STORE_SUM(sum, scores, own_token * kScoreStride + own_column / 4 + n % kColumns * (kSide / 4), kScoreStride); \
   }
 
 void main() {
@@ -190,29 +201,30 @@ void main() {
   uint own_token = local_index() / 64 * 16, own_column = local_index() / 32 % 2 * (kKeys / 2); // of the subgroup
   uint t = local_index() / kSharers, part = local_index() % kSharers, of = token + min(t, count - 1);
   uint first_seen = first_position(of), last_seen = token_position(of);
-  uint next = from / kKeys * kKeys;
-  EACH_CHUNK(ASK_KEYS)
+  uint base = from / kKeys * kKeys, next = base;
+  EACH_KEY(ASK_KEYS)
+  EACH_VALUE(ASK_VALUES)
   float factor = leave_query(input_row(of) + h * kHeadDim, t, part) * kScale;
   barrier();
   EACH_QUERY(QUERY)
   EACH_QUERY(LOAD_QUERY)
   EACH_RESULT(CLEAR)
   float most = kNever, total = 0.0;
-  while (next < end) {
-    uint base = next;
-    next += kKeys;
-    barrier();
-    EACH_CHUNK(LEAVE)
-    barrier();
-    EACH_CHUNK(ASK_VALUES)
+  barrier();
+  EACH_KEY(LEAVE_KEYS)
+  next += kKeys;
+  EACH_KEY(ASK_KEYS)
+  barrier();
+  for (; base < end; base += kKeys) {
     EACH_SCORE(CLEAR)
     EACH_QUERY(ADD_KEYS)
     EACH_SCORE(LEAVE_SCORE)
     barrier();
-    EACH_CHUNK(LEAVE)
-    if (next < end) {
-      EACH_CHUNK(ASK_KEYS)
-    }
+    EACH_VALUE(LEAVE_VALUES)
+    EACH_KEY(LEAVE_KEYS)
+    EACH_VALUE(ASK_VALUES)
+    next += kKeys;
+    EACH_KEY(ASK_KEYS)
     vec4 s[kKeys / 4 / kSharers];
     float peak = most;
     [[unroll]] for (uint i = 0; i < kKeys / 4 / kSharers; ++i) {
