@@ -8,7 +8,7 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 
-layout(constant_id = SPEC_SIDE) const uint kSide = 16; // a constant of its own makes the two factors different types
+const uint kSide = 8;
 
 #define FACTOR fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
 #define SECOND fcoopmatNV<16, gl_ScopeSubgroup, 16, kSide>
@@ -27,5 +27,5 @@ const uint kSumElements = 4;
 #define STORE_SUM(m, array, at, stride) coopMatStoreNV(m, array, at, stride, false)
 #define ADD_PRODUCT(a, b, sum) sum = coopMatMulAddNV(a, b, sum)
 #define TIMES_ROWS(sum, m) \
-  [[unroll]] for (uint e = 0; e < 16 * kSide / 32; ++e) \
+  [[unroll]] for (uint e = 0; e < 4; ++e) \
     sum[e] *= m[e];

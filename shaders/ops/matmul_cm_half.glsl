@@ -34,8 +34,7 @@ shared uint tile_aux[kResidual != 0 ? kTokens : 1];
 shared float tile_factor[kTokens];
 shared float places[16 * 8];
 
-const uint kSide = 8; // tokens of a product
-const uint kHigh = kSubRows / 16 * kMatrices, kWide = kSubTokens / kSide; // products of a subgroup
+const uint kHigh = kSubRows / 16 * kMatrices, kWide = kSubTokens / kSide; // products of a subgroup, of kSide tokens
 const uint kRowQuads = (kCols + kHalfPadding - 1) / kHalfPadding * (kHalfPadding / 8); // of activations
 
 // What an invocation has on its way to the tiles, in variables of their own as all that is to stay in registers: SPIRV-Tools

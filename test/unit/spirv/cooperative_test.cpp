@@ -64,7 +64,7 @@ TEST(Cooperative, SoIsAttention) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   auto counts = opcodes(*made);
   EXPECT_EQ(counts[4456], 3u) << "types of matrices: two factors and a sum";
-  EXPECT_EQ(counts[4459], 8u * 4 + 4 * 8) << "products: of 128 columns and 32 positions, of 64 positions and 64 values";
+  EXPECT_EQ(counts[4459], 8u * 2 + 2 * 8) << "products: of 128 columns and 16 positions, of 32 positions and 64 values";
 }
 
 TEST(Cooperative, OtherModulesStayAsTheyAre) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "formats/artifact/shader_abi.h"
+#include "formats/codec/half.h"
 #include "test/unit/spirv/activations.h"
 #include "test/unit/spirv/device.h"
 #include "test/unit/spirv/expect_q8.h"
@@ -161,7 +162,19 @@ TEST_F(OpTest, Elements) {
   expect_near(out(false), want, kBound);
 }
 
-TEST_F(OpTest, ResultsInEightBitsAreThoseOfFloats) {
+/// A row of shaders/common/half_row.glsl as floats.
+std::vector<float> of_half_row(std::span<const uint32_t> row, uint32_t count) {
+  const float factor = std::bit_cast<float>(row[(count + 127) / 128 * 64]);
+  std::vector<float> out;
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t word = row[i / 4 * 2 + i % 2]; // of values 0 and 2, or 1 and 3
+    out.push_back(factor * formats::half_to_float(static_cast<uint16_t>(word >> i % 4 / 2 * 16)));
+  }
+  return out;
+}
+
+TEST_F(OpTest, ResultsInEightAndSixteenBitsAreThoseOfFloats) {
+  enum Form : uint32_t { kFloats, kEightBits, kHalf };
   const std::vector<std::pair<const char*, std::vector<std::pair<uint32_t, uint32_t>>>> ops = {
       {"rms_norm", {{kSpecScale, bits(0.5f)}, {kSpecBias, 1}, {kSpecAdd, 1}}},
       {"glu", {{kSpecActivation, 1}}},
@@ -169,20 +182,25 @@ TEST_F(OpTest, ResultsInEightBitsAreThoseOfFloats) {
   for (const auto& [name, constants] : ops) {
     SCOPED_TRACE(name);
     std::vector<float> floats;
-    for (const bool codes : {false, true}) {
+    for (const Form form : {kFloats, kEightBits, kHalf}) {
       lay_out(1096, 2);
       auto given = constants;
-      given.insert(given.end(), {{kSpecLocal, 64}, {kSpecRows, n}, {kSpecQuantOut, codes}});
-      d.grid = {(n + 63) / 64, 1, token_count};
+      given.insert(given.end(), {{kSpecLocal, 64}, {kSpecRows, n}, {kSpecQuantOut, form}});
+      d.grid = {form == kHalf ? 1 : (n + 63) / 64, 1, token_count};
       run(name, given, d);
       if (HasFatalFailure())
         return;
-      if (!codes)
+      if (form == kFloats)
         floats = out(false);
+      for (uint32_t t = 0; t < token_count; ++t) {
+        const std::vector<float> want(floats.begin() + t * n, floats.begin() + (t + 1) * n);
+        const std::span row = std::span(d.buffers[kArena]).subspan(out_at + t * lane_floats(n), lane_floats(n));
+        if (form == kEightBits)
+          expect_q8(row.first(q8_words(n)), want);
+        if (form == kHalf)
+          expect_near(of_half_row(row, n), {want.begin(), want.end()}, 0x1p-11);
+      }
     }
-    for (uint32_t t = 0; t < token_count; ++t)
-      expect_q8(std::span(d.buffers[kArena]).subspan(out_at + t * lane_floats(n), q8_words(n)),
-                {floats.begin() + t * n, floats.begin() + (t + 1) * n});
   }
 }
 
