@@ -83,9 +83,11 @@ Status dispatchValues(GpuBuilder& builder, std::string_view name, const ValueRow
     constants.push_back({kSpecQuantOut, static_cast<uint32_t>(rows.form)});
   artifact::GpuDispatchT d;
   CORTIQ_ASSIGN_OR_RETURN(d.module_, builder.module(name, std::move(constants)));
-  d.groups = rows.form == RowForm::kHalf        ? 1
-             : rows.form == RowForm::kEightBits ? ceilDiv(ceilDiv(rows.elements, 32), kLocal / 8)
-                                                : ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
+  d.groups = ceilDiv(rows.out.lanes ? laneRow(rows.elements) : rows.elements, kLocal);
+  if (rows.form == RowForm::kEightBits)
+    d.groups = ceilDiv(ceilDiv(rows.elements, 32), kLocal / 8);
+  if (rows.form == RowForm::kHalf)
+    d.groups = 1;
   d.push.resize(kPushWords);
   putRow(d.push, kRowInput, rows.input);
   putRow(d.push, kRowOut, rows.out);
