@@ -5,7 +5,7 @@ layout(constant_id = SPEC_WINDOW) const uint kWindow = 0;
 layout(constant_id = SPEC_SOFTCAP) const float kSoftcap = 0.0;
 layout(constant_id = SPEC_SINKS) const uint kSinks = 0;
 layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
-layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // the result is in 8 bits; values a head are whole groups of 32
+layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // 1: in 8 bits; values a head are whole groups of 32
 
 // The first position that a token sees.
 uint first_position(uint token) {

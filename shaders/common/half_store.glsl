@@ -1,5 +1,5 @@
-// A row in f16 (common/half_row.glsl) of `count` values, a constant, of which value i is ROW_VALUE(i), zero behind its end. All of
-// the workgroup come here; each invocation keeps its values until the largest one of all is known.
+// A row in f16 (common/half_row.glsl) of `count` values, a constant, of which value i is ROW_VALUE(i), zero behind its end. All
+// of the workgroup come here; each invocation keeps its values until the largest one of all is known.
 
 #include "common/group_sum.glsl"
 #include "common/half_row.glsl"

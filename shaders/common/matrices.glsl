@@ -1,5 +1,5 @@
-// Products of matrices of halves, 16 x 16 by 16 x kSide, summed in f32, on cooperative matrices: what ops/ written on these words
-// is when the device has them. common/matrices_plain.glsl has the same words for devices without.
+// Products of matrices of halves, 16 x 16 by 16 x kSide, summed in f32, on cooperative matrices: what ops/ written on these
+// words is when the device has them. common/matrices_plain.glsl has the same words for devices without.
 //
 // Written for GL_NV_cooperative_matrix, as ops/matmul_cm_i8.glsl says. Starts and strides count elements of the array: of
 // halves and of bits of floats in 16 bytes, of floats one by one.

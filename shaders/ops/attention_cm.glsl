@@ -4,9 +4,9 @@
 //
 // Subgroups of 32: of each pair, both have the same 16 tokens, one the first half of columns, the other one the second half;
 // columns are positions of scores, then kKeys values of a result at a time. Queries and sums stay in registers, in variables
-// of their own (matmul_cm_i8.glsl says why). Keys and values each have a tile, and those of the next positions are on their way
-// meanwhile. Four invocations a token make weights of scores. Keys are a step ahead of values in the tiles, so that the products
-// of values and those of the next keys have no barrier between them.
+// of their own (matmul_cm_i8.glsl says why). Keys and values each have a tile, and those of the next positions are on their
+// way meanwhile. Four invocations a token make weights of scores. Keys are a step ahead of values in the tiles, so that the
+// products of values and those of the next keys have no barrier between them.
 //
 // Queries are divided by a power of two, their own, so that none leaves the range of halves; keys and values beyond it, which
 // other caches can hold, become the largest one. With kQuantOut = 2 results are rows in f16 (common/half_row.glsl).
@@ -18,11 +18,10 @@
 #include "common/order.glsl"
 
 const uint kTokens = 64, kSharers = 4; // local size is kTokens * kSharers
-const uint kMostDim = kHeadDim > kValueDim ? kHeadDim : kValueDim;
 const uint kKeys = 32;
-const uint kColumns = kKeys / 2 / kSide;                        // matrices of a half of the columns
-const uint kPasses = (kValueDim + kKeys - 1) / kKeys;           // over the values of a result
-const uint kQueries = (kHeadDim + 15) / 16;                     // matrices of a token's query
+const uint kColumns = kKeys / 2 / kSide;              // matrices of a half of the columns
+const uint kPasses = (kValueDim + kKeys - 1) / kKeys; // over the values of a result
+const uint kQueries = (kHeadDim + 15) / 16;           // matrices of a token's query
 const uint kValueChunks = kPasses * kKeys / 8;
 const uint kTileChunks = 2 * kQueries > kValueChunks ? 2 * kQueries : kValueChunks; // of 8 halves, of a key or value
 // A row in 16 bytes: neighbours lie in other banks.
@@ -152,10 +151,10 @@ uvec2 rounded_weights(vec4 s, float peak, inout float sum) {
     LOAD_FACTOR(query, tile, own_token * kTileStride + 2 * n, kTileStride); \
   }
 
-#define EACH_SCORE(DO) DO(0, score0) DO(1, score1) DO(2, score2) DO(3, score3)
+#define EACH_SCORE(DO) DO(0, score0) DO(1, score1)
 #define CLEAR(n, sum) SUM sum = SUM_OF(0.0);
 #define ADD_KEY(query, n, score, k) \
-  if (n < kColumns) { \
+  { \
     SECOND key; \
     LOAD_SECOND_COLUMNS(key, tile, (own_column + kSide * n) * kTileStride + 2 * k, kTileStride); \
     ADD_PRODUCT(query, key, score); \
@@ -164,13 +163,9 @@ uvec2 rounded_weights(vec4 s, float peak, inout float sum) {
   if (k < kQueries) { \
     ADD_KEY(query, 0, score0, k) \
     ADD_KEY(query, 1, score1, k) \
-    ADD_KEY(query, 2, score2, k) \
-    ADD_KEY(query, 3, score3, k) \
   }
 #define LEAVE_SCORE(n, score) \
-  if (n < kColumns) { \
-    STORE_SUM(score, scores, own_token * kScoreStride + own_column / 4 + kSide / 4 * n, kScoreStride); \
-  }
+  STORE_SUM(score, scores, own_token * kScoreStride + own_column / 4 + kSide / 4 * n, kScoreStride);
 
 #define EACH_RESULT(DO) \
   DO(0, sum0) DO(1, sum1) DO(2, sum2) DO(3, sum3) DO(4, sum4) DO(5, sum5) DO(6, sum6) DO(7, sum7) \
@@ -183,7 +178,8 @@ const uint kResults = kPasses * kColumns;
 #define ADD_VALUE(n, sum) \
   if (n < kResults) { \
     SECOND value; \
-    LOAD_SECOND(value, tile, kValueTile + 16 * k * kTileStride + n / kColumns * (kKeys / 8) + own_column / 8 + n % kColumns * (kSide / 8), kTileStride); \
+    uint column = n / kColumns * kKeys + own_column + n % kColumns * kSide; \
+    LOAD_SECOND(value, tile, kValueTile + 16 * k * kTileStride + column / 8, kTileStride); \
     ADD_PRODUCT(weight, value, sum); \
   }
 #define LEAVE_RESULT(n, sum) \

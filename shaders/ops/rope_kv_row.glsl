@@ -1,5 +1,5 @@
-// What rope_kv.glsl does for heads without norms, for many tokens: a workgroup has all heads of one, each invocation two pairs of
-// a head at a time, or two values that are not rotated. Grid: tokens in z. kPairs is even.
+// What rope_kv.glsl does for heads without norms, for many tokens: a workgroup has all heads of one, each invocation two pairs
+// of a head at a time, or two values that are not rotated. Grid: tokens in z. kPairs is even.
 
 #include "common/cache.glsl"
 #include "common/group_sum.glsl"
