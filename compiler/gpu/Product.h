@@ -2,6 +2,7 @@
 
 // What the dispatches of all products with matrices have in common.
 
+#include <span>
 #include <string>
 #include <vector>
 

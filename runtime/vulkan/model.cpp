@@ -269,6 +269,10 @@ bool VulkanModel::half_runs() const {
   std::call_once(half_once_, [&] {
     bool any = false, all = (device_->offers() & formats::kNeedsHalfMatrices) != 0;
     const auto& steps = *program_.steps();
+    // Another device may not have such matrices.
+    for (const auto* slots : {&range_.imports, &range_.exports})
+      for (const uint32_t slot : *slots)
+        all = all && !program_.buffers()->Get(slot)->eight_bits();
     for (uint32_t s = range_.first; s < range_.end && all; ++s) {
       // The CPU knows rows in 8 bits, not those in f16.
       for (const auto* slots : {steps[s]->reads(), steps[s]->writes()})

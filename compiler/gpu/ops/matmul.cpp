@@ -23,11 +23,14 @@ std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return {};
 }
 
-// Few tokens, and many.
+// For few tokens, some and many: of the last only tall matrices have workgroups enough for all processors
+// (docs/performance.md).
 constexpr HalfShape kHalfShapes[] = {
     {.rows = 64, .tokens = 32, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1},
-    {.rows = 64, .tokens = 128, .subRows = 32, .subTokens = 64, .ahead = 2, .sets = 1},
+    {.rows = 64, .tokens = 64, .subRows = 32, .subTokens = 32, .ahead = 2, .sets = 1},
+    {.rows = 128, .tokens = 128, .subRows = 64, .subTokens = 32, .ahead = 2, .sets = 1},
 };
+constexpr uint64_t kTallRows = 8192;
 
 /// What runs where there are several tokens.
 Status addMany(const artifact::WeightT& weight, uint64_t rows, bool eightBits, GpuBuilder& builder, Constants constants,
@@ -41,7 +44,8 @@ Status addMany(const artifact::WeightT& weight, uint64_t rows, bool eightBits, G
   }
   if (eightBits) {
     CORTIQ_RETURN_IF_ERROR(addWide(weight, rows, {}, builder, constants, d));
-    CORTIQ_RETURN_IF_ERROR(addHalf(weight, rows, kHalfShapes, builder, constants, d));
+    CORTIQ_RETURN_IF_ERROR(
+        addHalf(weight, rows, std::span(kHalfShapes).first(rows >= kTallRows ? 3 : 2), builder, constants, d));
   }
   constants.push_back({kSpecTokens, tokens});
   const std::string name = !tiles.empty() ? tiles : codecTemplate(eightBits ? "matmul_i8" : "matmul", weight);
