@@ -72,11 +72,11 @@ def expectation(args, name):
         return json.load(f)
 
 
-def compile_model(tally, args, name, numerics, folder):
+def compile_model(tally, args, name, numerics, folder, *flags):
     """The path of the artifact; none when there is none."""
     artifact = os.path.join(folder, name + ".cqa")
     compiled = harness.run([os.path.join(args.bin, "cortiq-compile"), model_file(args, name), "-o", artifact,
-                            "--target", "vulkan", "--numerics", numerics])
+                            "--target", "vulkan", "--numerics", numerics, *flags])
     if compiled.returncode:
         tally.check(name, f"compile: {harness.first_line(compiled)}")
         return None
