@@ -121,6 +121,11 @@ protected:
     Value from = e_.add(e_.mul(record, e_.splat_i32(int32_t(stride))), at);
     return e_.gather_i32(group + int64_t(rows_) * format_.header_bytes, from, 1);
   }
+  /// levels[nibble], of sixteen, by the low nibbles of bytes; where a lookup of 64 takes six bits, any two above do.
+  Value by_low_nibbles(const std::vector<int8_t>& levels, Value bytes) {
+    Value table = e_.table16(levels);
+    return e_.byte_tables() ? e_.lookup64(table, bytes) : e_.lookup16(table, e_.bit_and(bytes, e_.splat_i8(0x0f)));
+  }
   /// Row number times `unit` in each lane of vector v, that of the last row in lanes beyond it.
   Value row_offsets(unsigned v, unsigned unit) {
     std::vector<int32_t> lane(e_.lanes());

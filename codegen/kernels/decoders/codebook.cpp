@@ -1,5 +1,7 @@
 #include "codegen/kernels/decoders/codebook.h"
 
+#include <bit>
+
 namespace cortiq::codegen {
 
 Value Codebook::signs_by_index(Value index) {
@@ -88,17 +90,20 @@ Value Codebook::fields_at(Value word, const std::array<unsigned, 4>& start, unsi
 }
 
 Value Codebook::lookup_bytes(const std::vector<uint8_t>& table, Value index, const std::vector<Value>& high) {
-  index = e_.bitcast(index, e_.i8());
-  std::vector<Value> part;
-  for (auto at = table.begin(); at != table.end(); at += 128)
-    part.push_back(e_.lookup128(e_.bytes({at, at + 64}), e_.bytes({at + 64, at + 128}), index));
-  for (size_t bit = 0; part.size() > 1; ++bit) {
-    Value choice = bit == 0 ? index : e_.bitcast(high[bit - 1], e_.i8());
-    for (size_t i = 0; i < part.size() / 2; ++i)
-      part[i] = e_.select_negative(choice, part[2 * i + 1], part[2 * i]);
-    part.resize(part.size() / 2);
-  }
-  return part[0];
+  return lookup_part(table, e_.bitcast(index, e_.i8()), high, 0, table.size());
+}
+
+/// Depth first, so that few parts are live at once.
+Value Codebook::lookup_part(const std::vector<uint8_t>& table, Value index, const std::vector<Value>& high,
+                            size_t first, size_t count) {
+  constexpr size_t kHalf = 64, kAtOnce = 2 * kHalf;
+  const auto bytes = [&](size_t from) { return e_.bytes({table.begin() + from, table.begin() + from + kHalf}); };
+  if (count == kAtOnce)
+    return e_.lookup128(bytes(first), bytes(first + kHalf), index);
+  Value lower = lookup_part(table, index, high, first, count / 2);
+  Value upper = lookup_part(table, index, high, first + count / 2, count / 2);
+  Value choice = count == 2 * kAtOnce ? index : high[std::countr_zero(count / kAtOnce) - 2];
+  return e_.select_negative(e_.bitcast(choice, e_.i8()), upper, lower);
 }
 
 } // namespace cortiq::codegen

@@ -135,6 +135,10 @@ protected:
   }
 
 private:
+  /// The same of `count` entries, a power of two, from `first` on.
+  Value lookup_part(const std::vector<uint8_t>& table, Value index, const std::vector<Value>& high, size_t first,
+                    size_t count);
+
   KeptRows record_d_;
 };
 

@@ -4,7 +4,7 @@
 // w = d * (2 n + 1) * (level +- 1/8); the integer level here is 8 * level +- 1, the scale an eighth.
 // The grid has too many entries for registers: where there are tables of bytes and fields of bits, an entry is gathered
 // as 16 bits, two a weight, and serves two steps. For one token its codes are turned (codebook.h), and where gathers
-// are slow the grid is looked up all the same, by tables in memory: 32 lookups serve 64 entries, which four gathers of
+// are slow the grid is looked up all the same, by tables in memory: 19 lookups serve 64 entries, which four gathers of
 // sixteen would take longer for.
 
 #include "codegen/kernels/decoders/codebook.h"
@@ -21,8 +21,9 @@ public:
 protected:
   static constexpr unsigned kLargest = 9;
 
-  virtual Indices indices(const Record& r, unsigned v, unsigned group) = 0; ///< of a group's four eights
-  virtual Value index_of(const Record& r, unsigned v, unsigned eight) = 0;  ///< a lane
+  /// The upper three bits of the indices of a group's four eights, at bit 4 of bytes; anything around them.
+  virtual Value tops(const Record& r, unsigned v, unsigned group) = 0;
+  virtual Value index_of(const Record& r, unsigned v, unsigned eight) = 0; ///< a lane
   /// Bit 4 of bytes: the shift of the eight whose half stands there, for steps 4 * part.. of a group.
   virtual Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned part) = 0;
   /// As order_of_halves() wants it.
@@ -51,11 +52,31 @@ protected:
   Value looked_up_part(const Record& r, unsigned v, unsigned group, unsigned part) {
     const auto half = [&](unsigned h) {
       return halves_[h][v].get(r, group, [&] {
-        const Indices& index = indices_[v].get(r, group, [&] { return indices(r, v, group); });
-        return lookup_bytes(halves(h), index.low, index.high);
+        Value low = load_words(r.at, format_.field("qs"), group, v);
+        Value top = tops_[v].get(r, group, [&] { return e_.bitcast(tops(r, v, group), e_.i32()); });
+        return h ? second_half(low, top)
+                 : lookup_bytes(halves(0), low, {e_.shl(top, 3), e_.shl(top, 2), e_.shl(top, 1)});
       });
     };
     return turned_width() ? turned_part(half(0), half(1), part, turned_width()) : half(part);
+  }
+  /// The grid is sorted by its entries' second halves, which change at most once in sixteen entries in turn: what it
+  /// is before and after, and from which entry on, is told by the index's upper seven bits.
+  Value second_half(Value low, Value top) {
+    constexpr size_t kRun = 16;
+    const std::vector<uint8_t> entries = halves(1);
+    std::vector<uint8_t> before, after, from;
+    for (size_t i = 0; i < entries.size(); i += kRun) {
+      size_t change = i + 1;
+      while (change < i + kRun - 1 && entries[change] == entries[i])
+        ++change;
+      before.push_back(entries[i]);
+      after.push_back(entries[change]);
+      from.push_back(uint8_t(change));
+    }
+    Value run = e_.blend_bits(e_.splat_i8(0x0f), e_.bitcast(e_.shr_u(low, 4), e_.i8()), e_.bitcast(top, e_.i8()));
+    Value is_before = e_.sub(e_.bitcast(low, e_.i8()), lookup_bytes(from, run, {}));
+    return e_.select_negative(is_before, lookup_bytes(before, run, {}), lookup_bytes(after, run, {}));
   }
   /// Two weights by their codes and the shift, five bits.
   Value turned_levels(const Record& r, unsigned v, unsigned step, uint8_t raised) {
@@ -105,8 +126,7 @@ protected:
   }
   Value eighth_scale(Value d, Value n) { return sub_scale(d, n, 0.25f, 0.125f); }
 
-  KeptRows index_, shift_, entry_, entries_, part_shift_;
-  KeptIndices indices_;
+  KeptRows index_, shift_, entry_, entries_, part_shift_, tops_;
   std::array<KeptRows, 2> halves_, two_;
 };
 
@@ -135,12 +155,8 @@ public:
   }
 
 protected:
-  Indices indices(const Record& r, unsigned v, unsigned group) override {
-    const unsigned first = 16 * (group % 2);
-    Indices index{load_words(r.at, format_.field("qs"), group, v), {}};
-    for (unsigned bit = 0; bit < 3; ++bit)
-      index.high.push_back(fields(high(r, v, group), first + bit, 3, 7));
-    return index;
+  Value tops(const Record& r, unsigned v, unsigned group) override {
+    return fields(high(r, v, group), 16 * (group % 2), 3, 4);
   }
   Value index_of(const Record& r, unsigned v, unsigned eight) override { return index(r, v, 2 * eight); }
   Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned) override {
@@ -199,12 +215,8 @@ public:
   }
 
 protected:
-  Indices indices(const Record& r, unsigned v, unsigned group) override {
-    const unsigned first = 16 * (group % 2);
-    Indices index{load_words(r.at, format_.field("qs"), group, v), {}};
-    for (unsigned bit = 0; bit < 3; ++bit)
-      index.high.push_back(fields(high(r, v, 4 * group), first + bit, 4, 7));
-    return index;
+  Value tops(const Record& r, unsigned v, unsigned group) override {
+    return fields(high(r, v, 4 * group), 16 * (group % 2), 4, 4);
   }
   Value index_of(const Record& r, unsigned v, unsigned eight) override { return index(r, v, eight); }
   Value turned_shift(const Record& r, unsigned v, unsigned group, unsigned part) override {

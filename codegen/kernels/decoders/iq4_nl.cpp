@@ -27,16 +27,15 @@ public:
     g.umax = 127;
     return g;
   }
-  Value levels(const Record& r, unsigned v, unsigned step) final {
-    return e_.lookup16(e_.table16(kLevels), codes(r, v, step));
-  }
+  Value levels(const Record& r, unsigned v, unsigned step) final { return by_low_nibbles(kLevels, codes(r, v, step)); }
   Value raised_levels(const Record& r, unsigned v, unsigned step) final {
-    return e_.lookup16(e_.table16(raised_levels_table()), codes(r, v, step));
+    return by_low_nibbles(raised_levels_table(), codes(r, v, step));
   }
   Value scale(const Record& r, unsigned v, unsigned) override { return load_f16(r.at, format_.field("d"), 0, v); }
 
 protected:
-  virtual Value codes(const Record& r, unsigned v, unsigned step) { return nibbles(r, v, step); }
+  /// In the low nibbles of bytes.
+  virtual Value codes(const Record& r, unsigned v, unsigned step) { return nibbles_below(r, v, step); }
 };
 
 class Iq4XsDecoder final : public Iq4NlDecoder {
@@ -65,7 +64,9 @@ public:
   }
 
 protected:
-  Value codes(const Record& r, unsigned v, unsigned step) override { return nibbles(r, v, step % 8, step / 8 * 4); }
+  Value codes(const Record& r, unsigned v, unsigned step) override {
+    return nibbles_below(r, v, step % 8, step / 8 * 4);
+  }
 
 private:
   enum Shared : unsigned { kD, kHigh };

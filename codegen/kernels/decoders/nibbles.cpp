@@ -13,7 +13,7 @@ std::vector<unsigned> NibbleHalves::step_order(unsigned span) const {
   return {0, 4, 1, 5, 2, 6, 3, 7};
 }
 
-Value NibbleHalves::nibbles(const Record& record, unsigned v, unsigned step, unsigned first_unit) {
+Value NibbleHalves::nibbles_below(const Record& record, unsigned v, unsigned step, unsigned first_unit) {
   const unsigned u = first_unit + step % 4;
   Loaded& last = loaded_[v];
   if (last.unit != u || last.base != record.at.base || last.disp != record.at.disp)
@@ -23,7 +23,7 @@ Value NibbleHalves::nibbles(const Record& record, unsigned v, unsigned step, uns
     bytes = e_.bitcast(e_.shr_u(e_.bitcast(bytes, e_.i16()), 4), e_.i8());
     last = {};
   }
-  return e_.bit_and(bytes, e_.splat_i8(0x0f));
+  return bytes;
 }
 
 namespace {

@@ -18,7 +18,11 @@ public:
 
 protected:
   /// Nibbles of step 0..7 of 32 weights whose field "qs" starts at unit `first_unit`.
-  Value nibbles(const Record& record, unsigned v, unsigned step, unsigned first_unit = 0);
+  Value nibbles(const Record& record, unsigned v, unsigned step, unsigned first_unit = 0) {
+    return e_.bit_and(nibbles_below(record, v, step, first_unit), e_.splat_i8(0x0f));
+  }
+  /// The same with anything above them.
+  Value nibbles_below(const Record& record, unsigned v, unsigned step, unsigned first_unit = 0);
 
 private:
   struct Loaded {

@@ -4,6 +4,7 @@
 #include "formats/cmf/cmf_file.h"
 #include "formats/gguf/gguf_file.h"
 #include "test/unit/runtime/temporary_folder.h"
+#include "tools/cortiq-bench/synthetic/low_rank.h"
 #include "tools/cortiq-bench/synthetic/model_file.h"
 
 namespace cortiq::bench {
@@ -46,9 +47,23 @@ TEST(Synthetic, WhatCannotBeIsRefusedByName) {
   }
 }
 
+TEST(Synthetic, LowRankMatricesHaveAboutOneBitAWeight) {
+  constexpr uint64_t kRows = 1024, kCols = 3072;
+  const auto bytes = low_rank_bytes(kRows, kCols);
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  EXPECT_LE(*bytes, kRows * kCols / 8 + 16);
+  EXPECT_GE(*bytes, kRows * kCols / 8 * 97 / 100);
+  const std::vector<uint8_t> payload = low_rank_payload(kRows, kCols, 1);
+  EXPECT_EQ(payload.size(), *bytes);
+  const formats::Codec& codec = formats::codec_info(formats::CodecId::kBLR);
+  EXPECT_TRUE(formats::validate_payload(codec, payload, kRows, kCols, true).ok());
+  EXPECT_FALSE(low_rank_bytes(4, kCols).ok());
+}
+
 TEST(Synthetic, FilesAreReadBackWithTheSameTensors) {
   const test::TemporaryFolder folder;
-  for (const char* text : {"tiny:q4_0", "tiny-moe:q6_k", "tiny:cmf:q4tp", "tiny-moe:cmf:q4_tiled", "tiny:vbit"})
+  for (const char* text :
+       {"tiny:q4_0", "tiny-moe:q6_k", "tiny:cmf:q4tp", "tiny-moe:cmf:q4_tiled", "tiny:vbit", "tiny:blr"})
     for (const Payloads payloads : {Payloads::kAbsent, Payloads::kRandom}) {
       const auto spec = parse_synthetic(text);
       ASSERT_TRUE(spec.ok()) << spec.status().message();

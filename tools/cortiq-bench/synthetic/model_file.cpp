@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "formats/layout/layout.h"
+#include "tools/cortiq-bench/synthetic/low_rank.h"
 
 namespace cortiq::bench {
 
@@ -19,6 +20,8 @@ StatusOr<std::vector<uint8_t>> random_payload(const SyntheticTensor& tensor, uin
       std::memcpy(out.data() + i, &one, sizeof(one));
     return out;
   }
+  if (tensor.codec->id == formats::CodecId::kBLR)
+    return low_rank_payload(tensor.rows(), tensor.cols(), seed + number);
   CORTIQ_RETURN_IF_ERROR(formats::fill_random(*tensor.codec, formats::LayoutId::kVerbatim, tensor.rows(), tensor.cols(),
                                               seed + number, out)
                              .with_prefix("--synthetic: " + tensor.name));

@@ -8,6 +8,7 @@
 #include "formats/checked_math.h"
 #include "formats/layout/layout.h"
 #include "formats/quote.h"
+#include "tools/cortiq-bench/synthetic/low_rank.h"
 
 namespace cortiq::bench {
 namespace {
@@ -252,7 +253,8 @@ uint64_t SyntheticTensor::rows() const {
 }
 
 StatusOr<uint64_t> SyntheticTensor::bytes() const {
-  const StatusOr<uint64_t> bytes = codec->variable_size
+  const StatusOr<uint64_t> bytes = codec->id == formats::CodecId::kBLR ? low_rank_bytes(rows(), cols())
+                                   : codec->variable_size
                                        ? formats::packed_bytes(*codec, formats::LayoutId::kVerbatim, rows(), cols())
                                        : codec->payload_bytes(*codec, rows(), cols());
   return bytes.ok() ? bytes : bytes.status().with_prefix("--synthetic: " + name);
