@@ -56,7 +56,7 @@ TEST(Synthetic, LowRankMatricesHaveAboutOneBitAWeight) {
   const std::vector<uint8_t> payload = low_rank_payload(kRows, kCols, 1);
   EXPECT_EQ(payload.size(), *bytes);
   const formats::Codec& codec = formats::codec_info(formats::CodecId::kBLR);
-  EXPECT_TRUE(formats::validate_payload(codec, payload, kRows, kCols, true).ok());
+  EXPECT_TRUE(formats::check_payload(codec, payload, kRows, kCols, true).ok());
   EXPECT_FALSE(low_rank_bytes(4, kCols).ok());
 }
 
