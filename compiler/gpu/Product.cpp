@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace cortiq::compiler {
 
@@ -13,8 +14,9 @@ using namespace formats;
 QuantShape quantShape(const artifact::WeightT& weight, const QuantProduct& product) {
   constexpr uint64_t kRows = 32, kProcessors = 132;
   constexpr CodecId kNarrow[] = {CodecId::kQ4_0, CodecId::kQ4Block, CodecId::kQ4Tiled};
-  const bool narrow =
-      std::ranges::any_of(kNarrow, [&](CodecId id) { return static_cast<uint16_t>(id) == weight.codec; });
+  const auto isOneOf = [&](std::span<const CodecId> list) {
+    return std::ranges::any_of(list, [&](CodecId id) { return static_cast<uint16_t>(id) == weight.codec; });
+  };
   const auto runs = static_cast<uint32_t>(ceilDiv(product.choices * ceilDiv(weight.cols, 32), 32));
   const auto evenly = [&](uint32_t most) {
     return static_cast<uint32_t>(ceilDiv(runs, ceilDiv(runs, std::min(runs, most))));
@@ -23,9 +25,13 @@ QuantShape quantShape(const artifact::WeightT& weight, const QuantProduct& produ
     return {{1024, 32, 1}, 1};
   if (product.experts && product.matrices > 1)
     return {{1024, 32, 1}, evenly(2)};
+  // Levels that are looked up want one large workgroup a processor, with copies of the table for all lanes.
+  constexpr CodecId kLookedUp[] = {CodecId::kIQ4_NL, CodecId::kIQ4_XS};
+  if (product.matrices > 1 && isOneOf(kLookedUp))
+    return {{1024, 32, 2}, 1};
   if (product.matrices > 1 || ceilDiv(weight.rows, kRows) > kProcessors)
     return {{512, 32, 2}, 1};
-  if (product.experts ? narrow : runs <= 4)
+  if (product.experts ? isOneOf(kNarrow) : runs <= 4)
     return {{512, 32, 2}, evenly(4)};
   return {{1024, 32, 1}, evenly(2)};
 }

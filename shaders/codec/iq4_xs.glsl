@@ -25,9 +25,12 @@ void group_fetch(uint base, uint row, uint g, out uvec4 codes[kFetched], out uin
   uint high = w_u16(sh_plane(base), block) >> (2 * sub) & 3;
   words[0] = w_u16(d_plane(base), block) | low << 16 | high << 20;
 }
+vec2 group_scale(uint words[kFetchedWords]) {
+  return vec2(unpackHalf2x16(words[0]).x * float(int(words[0] >> 16) - 32), 0.0);
+}
 void group_fetched(uvec4 codes[kFetched], uint words[kFetchedWords], out uint q[8], out vec2 s[kScales]) {
   iq4_levels(codes[0], q);
-  s[0] = vec2(unpackHalf2x16(words[0]).x * float(int(words[0] >> 16) - 32), 0.0);
+  s[0] = group_scale(words);
 }
 
 #include "codec/fetched_levels.glsl"

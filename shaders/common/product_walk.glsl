@@ -20,7 +20,7 @@ uint walk_place(uint at) { return min(product_lane() + at * kLanes, kWalk - 1); 
 bool walk_there(uint at) { return kWalk % kLanes == 0 && kRuns % kAhead == 0 || product_lane() + at * kLanes < kWalk; }
 
 void main() {
-#ifdef CODEC_SETUP
+#if defined(CODEC_SETUP) && !defined(CODEC_FETCH)
   codec_setup();
 #endif
   if (product_idle())
@@ -43,6 +43,10 @@ void main() {
         }
       }
     }
+#if defined(CODEC_SETUP) && defined(CODEC_FETCH)
+    if (first == 0) // while the first of them are on their way
+      codec_setup();
+#endif
     WALK_FETCHED
     [[unroll]] for (uint a = 0; a < kAhead; ++a) {
       uint c = walk_place(first + a) / kGroups, g = walk_place(first + a) % kGroups;

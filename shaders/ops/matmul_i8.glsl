@@ -22,10 +22,24 @@ int code_products(uvec4 codes, uint x[8]) {
   return sum;
 }
 #endif
+#ifdef CODEC_PAIRS
+// Of codecs that find levels by pairs of codes: activations are put in their order, which spares doing so with each row's levels.
+int code_products(uvec4 codes, uint x[8]) {
+  int sum = 0;
+  [[unroll]] for (uint u = 0; u < 4; ++u) {
+    uint near, far;
+    code_pairs(codes[u], near, far);
+    sum += dot4(near, (x[u] & 0xffffu) | x[4 + u] << 16) + dot4(far, x[u] >> 16 | (x[4 + u] & 0xffff0000u));
+  }
+  return sum;
+}
+#endif
 
 // As add_group.
 float add_fetched(Fetched f, uint x[8], float scale, uint both, float sum) {
-#ifdef CODEC_PARTS
+#ifdef CODEC_PAIRS
+  return add_scaled(code_products(f.codes[0], x), 0, 0, group_scale(f.words), scale, sum);
+#elif defined(CODEC_PARTS)
   int codes = kPartZero != 0 || kMinimum ? code_sum(both, 0, x) : 0;
   return add_scaled(code_products(f.codes[0], x), codes, kPartZero, group_scale(f.words), scale, sum);
 #else

@@ -8,7 +8,7 @@ namespace {
 
 using namespace formats;
 
-constexpr uint32_t kLocal = 64;
+constexpr uint32_t kLocal = 128, kEach = 8; // invocations a workgroup, and a group of 32 weights
 
 std::string refuse(const artifact::OpUnion& op, const GpuBuilder& builder) {
   return refuseMatrix("embed", op.AsEmbedOp()->weight, builder);
@@ -41,7 +41,7 @@ Status lowerEmbed(const artifact::EmbedOpT& embed, GpuBuilder& builder, const ar
                       {kSpecOutOrder, out.lanes ? 1u : 0u},
                       {kSpecScale, bitsOf(embed.scale)}};
   artifact::GpuDispatchT d;
-  d.groups = ceilDiv(ceilDiv(weight.cols, 32), kLocal);
+  d.groups = ceilDiv(ceilDiv(weight.cols, 32), kLocal / kEach);
   d.push.resize(kPushWords);
   if (norm)
     CORTIQ_RETURN_IF_ERROR(addNormOut(*norm, d.groups, builder, constants, d));

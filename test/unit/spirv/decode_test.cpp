@@ -35,7 +35,7 @@ protected:
     for (uint32_t r = 0; r < rows; ++r)
       d.buffers[kStep].push_back(rows - 1 - r);
     d.push = {0, 0, 0, 0, 0, 0, cols};
-    d.grid = {(cols + 1023) / 1024, 1, rows};
+    d.grid = {(cols + 127) / 128, 1, rows};
     run("embed_" + std::string(codec.name), {{0, 32}, {1, rows}, {2, cols}}, d);
     if (HasFatalFailure())
       return;
