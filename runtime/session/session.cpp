@@ -436,7 +436,9 @@ private:
   }
 
   /// Copies of states are made around batches of many tokens: the host has to have them then.
-  Status bring_states(uint64_t count) { return gpu_ && count > 1 ? gpu_->bring_states(recurrent_.states()) : Status(); }
+  Status bring_states(uint64_t count) {
+    return gpu_ && count > 1 ? gpu_->bring_states(recurrent_.states(), position_) : Status();
+  }
 
   // After a rewind, or a step that failed: recurrent states start again from the nearest copy, and the tokens from
   // there to the present position run once more. Their keys and values are written again as they were.

@@ -62,9 +62,9 @@ public:
   /// largest logits of a single row in top().
   virtual Status step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count, Want want,
                       const RunStages& run_stages) = 0;
-  /// Brings recurrent states that the device has to `states`, all of the program's; does nothing where they are the
-  /// same.
-  virtual Status bring_states(std::span<float* const> states) = 0;
+  /// Brings recurrent states that the device has to `states`, all of the program's, if they are those behind
+  /// `position`; does nothing where they are the same, or where the host went back.
+  virtual Status bring_states(std::span<float* const> states, uint64_t position) = 0;
   /// Whether a step can give ids.
   virtual bool can_pick() const = 0;
   virtual uint32_t picked(uint64_t head) const = 0;

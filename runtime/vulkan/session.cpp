@@ -304,7 +304,8 @@ Status VulkanSession::step(const StepContext& context, uint64_t count, uint64_t 
 
 Status VulkanSession::run_step(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count,
                                Want want, const RunStages& run_stages) {
-  const uint64_t tokens = bucket_of(count, program_.max_batch());
+  // A prompt goes the way of many tokens also where it is cut to one: its numbers do not depend on where that is.
+  const uint64_t tokens = bucket_of(context.prompt != 0 ? std::max<uint64_t>(count, 2) : count, program_.max_batch());
   const uint64_t heads = head_count == 0 ? 0 : head_count == 1 ? 1 : tokens;
   const bool far = tokens == 1 && program_.far() && context.position >= program_.far_from();
   CORTIQ_RETURN_IF_ERROR(put_blend(context));

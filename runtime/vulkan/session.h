@@ -34,7 +34,7 @@ public:
   std::string report() const override;
   void add_profile(Profile& profile) const override { times_.add_to(profile); }
   void reset_profile() override { times_.reset(); }
-  Status bring_states(std::span<float* const> states) override;
+  Status bring_states(std::span<float* const> states, uint64_t position) override;
   /// Takes what the latest step exported to the session on the next device.
   void carry_to(VulkanSession& next, uint64_t count) const;
   GpuCounts counts() const override { return counts_; }

@@ -44,8 +44,8 @@ Status VulkanSession::put_states(const StepContext& context) {
   return copy_states(false);
 }
 
-Status VulkanSession::bring_states(std::span<float* const> states) {
-  if (!states_newer_)
+Status VulkanSession::bring_states(std::span<float* const> states, uint64_t position) {
+  if (!states_newer_ || states_position_ != position)
     return {};
   CORTIQ_RETURN_IF_ERROR(copy_states(true));
   for (const auto& [state, place] : state_places_)

@@ -90,9 +90,9 @@ public:
     }
     return {};
   }
-  Status bring_states(std::span<float* const> states) override {
+  Status bring_states(std::span<float* const> states, uint64_t position) override {
     for (const auto& part : parts_)
-      CORTIQ_RETURN_IF_ERROR(part->bring_states(states));
+      CORTIQ_RETURN_IF_ERROR(part->bring_states(states, position));
     return {};
   }
   bool can_pick() const override { return parts_.back()->can_pick(); }

@@ -211,8 +211,13 @@ void add_products(uint set, uint k) {
   }
 }
 
+// A lane of one group is a product, which must not be joined with this sum.
+vec4 with_lane(vec4 sum, vec4 lane) {
+  precise vec4 next = sum + lane;
+  return next;
+}
 #define END_LANE(sum, lane, a, b) \
-  sum += lane; \
+  sum = with_lane(sum, lane); \
   lane = vec4(0.0);
 
 // Whether nothing happens to a product that needs others beside it.

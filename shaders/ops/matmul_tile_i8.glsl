@@ -87,7 +87,8 @@ void add_step(uint k, uint own_row, uint own_token) {
 
 void end_lane() {
   for (uint v = 0; v < kOwn; ++v) {
-    sums[v] += lane_sum[v];
+    precise float next = sums[v] + lane_sum[v]; // not joined with a product that may be all of the lane
+    sums[v] = next;
     lane_sum[v] = 0.0;
   }
 }

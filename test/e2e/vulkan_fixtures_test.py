@@ -17,6 +17,9 @@ FEW = [("models/qwen2_moe-q8", "fast"), ("models/lfm2-q8", "exact"), ("models/de
        ("models-gguf/gpt-oss-mxfp4", "exact")]
 # The same without optional features, exchanges in subgroups among them: dense, experts, a recurrent state.
 PLAIN = [("models/llama-q8", "fast"), ("models/qwen2_moe-q8", "fast"), ("models/qwen3_5-q4tp", "exact")]
+# Prompts in pieces of so many tokens, where a last one is left by itself: products and attention, a recurrent state.
+CUT = [("models/llama-q8", "fast"), ("models/lfm2-q8", "exact")]
+PIECES, CUT_PROMPT = (7, 64), [token * 53 % 480 + 3 for token in range(36)]
 LEFT = re.compile(r"in between: (\d+)")
 
 
@@ -49,20 +52,43 @@ def check_case(tally, args, label, spec, case, numerics, folder, environment):
     tally.check(f"{label}: all on the device", (not left or left[1] != "0") and f"--stats says: {result.stderr}")
 
 
+def check_cut(tally, args, label, numerics, folder, environment):
+    """The logits of all positions, and what is generated behind them once the session went back and read the prompt again."""
+    found = {}
+    for piece in PIECES:
+        artifact, logits = os.path.join(folder, "model.cqa"), os.path.join(folder, "logits.f32")
+        for command in ([os.path.join(args.bin, "cortiq-compile"), os.path.join(args.fixtures, label + ".cmf"), "-o", artifact,
+                         "--target", "vulkan", "--numerics", numerics, "--max-batch", str(piece)],
+                        [os.path.join(args.bin, "cortiq-run"), artifact, "--device", "0", "--tokens", ",".join(map(str, CUT_PROMPT)), "-n", "6",
+                         "--temp", "0", "--ignore-eos", "--json", "--logits", logits]):
+            result = harness.run(command, timeout=600, env={**os.environ, **environment})
+            if why_not := harness.why_not_success(result):
+                tally.check(f"{label} in pieces of {piece}", why_not)
+                return
+        with open(logits, "rb") as f:
+            found[piece] = f.read(), json.loads(result.stdout)["tokens"]
+    for piece in PIECES[:-1]:
+        (logits, tokens), (whole_logits, whole_tokens) = found[piece], found[PIECES[-1]]
+        tally.check(f"{label} in pieces of {piece}: logits as of the whole prompt", logits != whole_logits and "they differ")
+        tally.check(f"{label} in pieces of {piece}: tokens as of the whole prompt", tokens != whole_tokens and f"{tokens}, not {whole_tokens}")
+
+
 def main():
     args = harness.arguments(__doc__)
     vulkan_test.need_device(args, fixtures=True)
     tally = harness.Tally()
     with tempfile.TemporaryDirectory() as folder:
         # Shaders that one fixture compiled serve the next.
-        environment = {"MESA_SHADER_CACHE_DIR": folder, "XDG_CACHE_HOME": folder}
-        plain = {**environment, "CORTIQ_GPU_FAULTS": "features=none"}
+        caches = {"MESA_SHADER_CACHE_DIR": folder, "XDG_CACHE_HOME": folder}
+        plain = {**caches, "CORTIQ_GPU_FAULTS": "features=none"}
         rows = list(all_fixtures(args)) if os.environ.get("CORTIQ_TEST_ALL") else FEW
-        for label, numerics, environment in [(*row, environment) for row in rows] + [(*row, plain) for row in PLAIN]:
+        for label, numerics, environment in [(*row, caches) for row in rows] + [(*row, plain) for row in PLAIN]:
             with open(os.path.join(args.fixtures, label + ".expect.json")) as f:
                 spec = json.load(f)
             for case in spec.get("cases") or [spec]:
                 check_case(tally, args, label, spec, case, numerics, folder, environment)
+        for label, numerics in CUT:
+            check_cut(tally, args, label, numerics, folder, caches)
     return tally.finish()
 
 

@@ -13,12 +13,12 @@ namespace {
 using formats::Codec;
 using formats::LayoutId;
 
-/// NaN of any payload is one value, and what is below 2^-126 a zero, unless that `is_kept`.
+/// NaN of any payload is one value; unless what is below 2^-126 `is_kept`, so is what levels up to 127 make of it.
 std::vector<uint32_t> comparable(std::vector<uint32_t> bits, bool is_kept) {
   for (uint32_t& b : bits)
     if ((b & 0x7fffffffu) > 0x7f800000u)
       b = 0x7fc00000u;
-    else if (!is_kept && (b & 0x7f800000u) == 0)
+    else if (!is_kept && (b & 0x7fffffffu) < 8u << 23)
       b &= 0x80000000u;
   return bits;
 }
