@@ -28,7 +28,7 @@ struct Target {
 };
 
 /// The same as Target::halfPrompts for GPUs, whose matrices are f16.
-inline constexpr bool kHalfPromptsOnGpus = false;
+inline constexpr bool kHalfPromptsOnGpus = true;
 
 /// Makes kernels on tiles of bf16 part of what is asked of a target that has them; false for others.
 bool addBf16Tiles(Target& target);
