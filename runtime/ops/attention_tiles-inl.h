@@ -41,7 +41,7 @@ struct Room {
       : k_depth(whole(k_dim, kDepth)), v_columns(whole(v_stride, 2 * kSide)) {
     uint64_t at = 0;
     auto take = [&](uint64_t size) {
-      uint8_t* here = base + at;
+      uint8_t* here = base == nullptr ? nullptr : base + at; // without memory only the size is asked for
       at += whole(size, kLine);
       return here;
     };

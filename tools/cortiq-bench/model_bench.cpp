@@ -44,7 +44,7 @@ struct Timing {
   double total = 0;         ///< wall clock of all runs
 };
 
-/// A device that did nothing for seconds, while weights were filled or pipelines made, starts at a third of its clock.
+/// So that a device which idled while weights were filled or pipelines made is back at its clock.
 constexpr std::chrono::seconds kWarmUp{1};
 
 Status warm_up(const std::function<Status()>& prepare, const std::function<Status()>& work) {
