@@ -3,6 +3,7 @@
 #include <string>
 
 #include "runtime/cpu/features.h"
+#include "runtime/cpu/tile_config.h"
 #include "runtime/cpu/tile_permission.h"
 
 #if defined(__x86_64__)
@@ -12,19 +13,9 @@ HWY_PUSH_ATTRIBUTES("avx512f,amx-tile,amx-bf16")
 namespace cortiq::runtime {
 namespace {
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-
 /// Assembly, for GCC's intrinsics take no number of a tile from a template.
 struct AmxTiles {
-  static void begin() {
-    static constexpr TileConfig kConfig;
-    __asm__ volatile("ldtilecfg %0" : : "m"(kConfig));
-  }
+  static void begin() { __asm__ volatile("ldtilecfg %0" : : "m"(kTileConfig)); }
   static void end() { __asm__ volatile("tilerelease"); }
   template <int kTile>
   static void zero() {

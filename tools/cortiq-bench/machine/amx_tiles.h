@@ -3,25 +3,16 @@
 // The tile registers of AMX, all of 16 rows of 64 bytes: 0 to 3 sums, 4 to 7 what is multiplied.
 
 #include <cstdint>
-#include <cstring>
 #include <immintrin.h>
+
+#include "runtime/cpu/tile_config.h"
 
 namespace cortiq::bench {
 namespace {
 
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileConfig) == 64);
-
 inline void open_tiles() {
-  const TileConfig config;
   alignas(64) static const uint8_t zeros[1024] = {};
-  // The intrinsic only claims to read 8 bytes: without this the other stores may be left out.
-  __asm__ volatile("" : : "r"(&config) : "memory");
-  _tile_loadconfig(&config);
+  _tile_loadconfig(&runtime::kTileConfig);
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
