@@ -8,9 +8,7 @@ layout(constant_id = SPEC_FUNCTION) const uint kFunction = 0; // 0 logistic, 1 s
 layout(constant_id = SPEC_OUT_ORDER) const uint kOutOrder = 0;
 layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // 1: in 8 bits, 2: in f16
 
-#include "common/half_store.glsl"
-#include "common/order.glsl"
-#include "common/q8.glsl"
+#include "common/store_values.glsl"
 
 float result(uint token, uint i) {
   float g = a32[aux_row(token) + i / kEach];
@@ -23,15 +21,5 @@ void main() {
   if (gl_WorkGroupID.z >= token_count())
     return;
   uint token = first_token() + gl_WorkGroupID.z;
-  if (kQuantOut == 2) {
-    HALF_STORE_ROW(out_row(token), kCount)
-    return;
-  }
-  if (kQuantOut != 0) {
-    Q8_STORE_SPAN(out_row(token), kCount, gl_WorkGroupID.x * (kLocal / 8), kLocal / 8)
-    return;
-  }
-  uint i = gl_WorkGroupID.x * kLocal + gl_LocalInvocationIndex;
-  if (i < kCount)
-    a32[out_row(token) + place_of(i, kOutOrder)] = result(token, i);
+  STORE_VALUES(out_row(token))
 }

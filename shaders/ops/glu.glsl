@@ -12,9 +12,7 @@ layout(constant_id = SPEC_EXPERTS) const uint kExperts = 1;
 layout(constant_id = SPEC_QUANT_OUT) const uint kQuantOut = 0; // 1: in 8 bits, 2: in f16
 
 #include "common/activation.glsl"
-#include "common/half_store.glsl"
-#include "common/order.glsl"
-#include "common/q8.glsl"
+#include "common/store_values.glsl"
 
 float result(uint row, uint i) {
   float gate = a32[input_row(row) + i];
@@ -26,15 +24,5 @@ void main() {
   if (gl_WorkGroupID.z >= token_count() * kExperts)
     return;
   uint row = first_token() * kExperts + gl_WorkGroupID.z;
-  if (kQuantOut == 2) {
-    HALF_STORE_ROW(out_row(row), kCount)
-    return;
-  }
-  if (kQuantOut != 0) {
-    Q8_STORE_SPAN(out_row(row), kCount, gl_WorkGroupID.x * (kLocal / 8), kLocal / 8)
-    return;
-  }
-  uint i = gl_WorkGroupID.x * kLocal + gl_LocalInvocationIndex;
-  if (i < kCount)
-    a32[out_row(row) + place_of(i, kOutOrder)] = result(row, i);
+  STORE_VALUES(out_row(row))
 }
