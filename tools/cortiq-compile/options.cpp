@@ -178,7 +178,7 @@ StatusOr<std::optional<CompileOptions>> parse_options(int argc, char** argv) {
       "prompt-numerics",
       cl::desc(
           "same: prompts are multiplied in 8 bits, as what is generated; half: in 16 bits, on tiles of amx or matrices "
-          "of a GPU, quicker and nearer to exact. Default: half for amx with --numerics=fast, else same"),
+          "of a GPU, quicker and nearer to exact. Default: half for amx and vulkan with --numerics=fast, else same"),
       cl::value_desc("same|half"), cl::cat(main));
   cl::opt<std::string, true> task("task",
                                   cl::desc("Compile for this task mask alone: what it switches off is left out"),
