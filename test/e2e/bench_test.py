@@ -17,6 +17,8 @@ REFUSED = (("3c:q4_0", "'3c'"), ("tiny", "SHAPE:CODEC"), ("tiny:q4_q", "'q4_q'")
            ("tiny,hidden=100:q4_k", "token_embd"), ("layers=2:q4_0", "vocab"), ("tiny:q4_0,head=q4tp", "q4tp"), ("tiny:q4_0,tail=q8_0", "tail"),
            ("tiny,heads=3,kv-heads=2:q4_0", "3 heads"), ("tiny-moe,used=9:q4_0", "9 experts"))
 
+TRIES = 3  # of a measurement, before what is odd about it counts
+
 
 def what_is_wrong(phase, profile, threads):
     """A sentence on the first thing in a phase's profile that cannot be, or None."""
@@ -71,13 +73,26 @@ class Bench:
             rates = [ceilings["read"]["gbps"], ceilings["read"]["median_gbps"]] + [peak["tops"] for peak in ceilings["peaks"]]
             self.tally.check(f"--machine: {ceilings['threads']} threads", None if rates and all(rate > 0 for rate in rates) else str(ceilings))
 
+    def measured(self, faults, label, *flags):
+        """A measurement's JSON and faults(it), a sentence or None a name. Speeds stand against a peak that was measured before them: other
+        work on the machine then makes them look too good, so they may be measured again; what is computed wrongly is wrong each time.
+        """
+        for _ in range(TRIES):
+            found = self.json_of(label, *flags)
+            wrong = faults(found) if found else {}
+            if not any(wrong.values()):
+                break
+        return found, wrong
+
     def check_profile(self, spec):
-        found = self.json_of(spec, "--synthetic", spec, "--prefill", "64", "--decode", "6", "--repeat", "2", "--profile", "--threads", "2,1")
-        if not found:
-            return
-        for run, threads in zip(found["runs"], (2, 1)):
-            for phase in ("prefill", "decode"):
-                self.tally.check(f"{spec}: {phase} on {threads} threads", what_is_wrong(phase, run["profile"][phase], threads))
+        def faults(found):
+            return {f"{phase} on {threads} threads": what_is_wrong(phase, run["profile"][phase], threads)
+                    for run, threads in zip(found["runs"], (2, 1)) for phase in ("prefill", "decode")}
+
+        flags = ("--synthetic", spec, "--prefill", "64", "--decode", "6", "--repeat", "2", "--profile", "--threads", "2,1")
+        _, wrong = self.measured(faults, spec, *flags)
+        for name, why in wrong.items():
+            self.tally.check(f"{spec}: {name}", why)
         self.tally.note(spec)
 
     def check_spec(self, spec):
@@ -89,11 +104,13 @@ class Bench:
             self.tally.check(f"{spec}: the median run is no faster than the fastest", None if not slower else str(found))
 
     def check_kernel(self):
-        found = self.json_of("--gemv", "--gemv", "gguf:Q4_K", "--shape", "512x1024", "--threads", "1")
+        def faults(found):
+            return {count: what_is_wrong("prefill" if count != "1" else "decode", profile, 1)
+                    for count, profile in found["runs"][0]["tokens"].items()}
+
+        found, wrong = self.measured(faults, "--gemv", "--gemv", "gguf:Q4_K", "--shape", "512x1024", "--threads", "1")
         if found:
-            tokens = found["runs"][0]["tokens"]
-            wrong = [what_is_wrong("prefill" if count != "1" else "decode", profile, 1) for count, profile in tokens.items()]
-            self.tally.check("--gemv: speeds", next(filter(None, wrong), None if len(tokens) == 2 else str(found)))
+            self.tally.check("--gemv: speeds", next(filter(None, wrong.values()), None if len(wrong) == 2 else str(found)))
         for flags in (("--shape", "512"), ("--shape", "0x256"), ("--shape", "512x100"), ("--shape", "999999999x999999999"), (), ("--shape", "2x256", "-o", "y")):
             self.tally.check(f"--gemv {flags} is refused", harness.why_not_refusal(self.call("--gemv", "gguf:Q4_K", *flags)))
 

@@ -3,6 +3,7 @@ import contextlib
 import json
 import sys
 import threading
+import time
 
 import numpy
 
@@ -15,6 +16,34 @@ def refusal(call):
     except cortiq.Error as error:
         return {"status": error.status, "text": str(error)}
     return None
+
+
+TURNS, PATIENCE = 5, 120  # more turns than a call that holds the lock can leave; seconds that a busy machine gets for them
+
+
+def turns_within_a_call(session, ids):
+    """How often this thread comes to work while another is inside a single run(): the best of as many calls as it takes.
+
+    A call that holds Python's lock leaves a turn before it and one after it, however long it takes.
+    """
+    call, done = [0], threading.Event()
+
+    def work():
+        while not done.is_set():
+            call[0] += 1
+            session.rewind()
+            session.run(ids)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    best, turns, seen, until = 0, 0, 0, time.monotonic() + PATIENCE
+    while best < TURNS and worker.is_alive() and time.monotonic() < until:
+        turns = turns + 1 if call[0] == seen else 1
+        best, seen = max(best, turns), call[0]
+        time.sleep(0.0005)
+    done.set()
+    worker.join()
+    return best
 
 
 def main(path, prompt):
@@ -39,7 +68,7 @@ def main(path, prompt):
 
     embedded = [again.embed(prompt).tolist(), again.embed(ids, pooling="last").tolist(), again.embed(ids[:1]).tolist(), again.embed(ids[:1], pooling="last").tolist()]
 
-    # Two sessions at once, while this thread counts: the work is done without Python's lock.
+    # Two sessions at once.
     answers = {}
 
     def answer(name):
@@ -48,10 +77,9 @@ def main(path, prompt):
     workers = [threading.Thread(target=answer, args=(name,)) for name in ("a", "b")]
     for worker in workers:
         worker.start()
-    turns = 0
-    while any(worker.is_alive() for worker in workers):
-        turns += 1
-        workers[0].join(0.001)
+    for worker in workers:
+        worker.join()
+    turns = turns_within_a_call(cortiq.Session(model, threads=1, kv="f32"), ids * 100)
 
     left = cortiq.Session(model, threads=1)
     for token in left.stream(ids, max_tokens=200, temperature=0):
@@ -87,7 +115,7 @@ def main(path, prompt):
         "logits": numpy.asarray(logits, dtype=float).ravel().tolist(), "own": bool(logits.flags["OWNDATA"] or logits.base is not None),
         "text": whole.text, "tokens": whole.tokens, "finish": whole.finish, "prompt_tokens": whole.prompt_tokens,
         "streamed_text": "".join(token.text for token in streamed), "streamed": [token.id for token in streamed if token.id is not None],
-        "embedded": embedded, "kept": kept, "appended": appended, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "after_leaving": after_leaving, "raised": raised,
+        "embedded": embedded, "kept": kept, "appended": appended, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "turns_needed": TURNS, "after_leaving": after_leaving, "raised": raised,
         "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
         "info": [model.info.vocab, model.info.layers, model.info.exact],
         "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),
