@@ -312,6 +312,18 @@ Status Device::create(VkPhysicalDevice physical) {
   tells_memory_ = has_extension(physical, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   if (tells_memory_)
     extensions.push_back(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR executables{
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR};
+  if (has_extension(physical, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) {
+    VkPhysicalDeviceFeatures2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &executables};
+    vkGetPhysicalDeviceFeatures2(physical, &all);
+  }
+  tells_pipelines_ = executables.pipelineExecutableInfo;
+  if (tells_pipelines_) {
+    extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
+    executables.pNext = use.pNext;
+    use.pNext = &executables;
+  }
   info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
   info.ppEnabledExtensionNames = extensions.data();
   CORTIQ_VK(vkCreateDevice(physical, &info, nullptr, &device_), "opening " + info_.name);

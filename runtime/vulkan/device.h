@@ -73,6 +73,8 @@ public:
   uint64_t invocations() const { return invocations_; }
   uint64_t largest_binding() const { return largest_binding_; }
   uint64_t largest_matrix() const { return largest_matrix_; }
+  /// Whether the driver tells what it made of a module.
+  bool tells_pipelines() const { return tells_pipelines_; }
   /// Whether modules with this capability of SPIR-V run.
   bool has_capability(uint32_t capability) const;
 
@@ -110,7 +112,7 @@ private:
   uint64_t shared_bytes_ = 0, invocations_ = 0, largest_binding_ = 0, largest_matrix_ = 0;
   uint32_t offers_ = 0;
   std::vector<uint32_t> lacks_; ///< capabilities of SPIR-V
-  bool tells_memory_ = false;
+  bool tells_memory_ = false, tells_pipelines_ = false;
   GpuInfo info_;
   std::mutex queue_mutex_;
   std::atomic<bool> lost_{false}, given_up_{false};

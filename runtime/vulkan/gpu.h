@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "formats/status.h"
@@ -37,8 +38,17 @@ struct GpuOptions {
   std::vector<uint32_t> devices = {0};     ///< numbers; layers are split among several
   std::optional<KvType> kv = std::nullopt; ///< of caches; none = the artifact's
   GpuRoom room = {};
+  bool tell_pipelines = false; ///< keep what drivers say of pipelines, for GpuModel::pipelines()
   /// Called while weights go to the device, from 0 to the sum of bytes.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
+};
+
+/// What a driver made of a shader module.
+struct GpuPipeline {
+  std::string module; ///< its name in the artifact
+  double seconds = 0; ///< that the driver took
+  /// What the driver counts, by its own names ("Register Count"); empty where it tells nothing.
+  std::vector<std::pair<std::string, double>> statistics;
 };
 
 /// What a session on the GPU did.
@@ -101,6 +111,8 @@ public:
   virtual std::string fallbacks() const = 0;
   /// What the device or its driver refused of the program so far, one line each; empty = nothing.
   virtual std::string refusals() const = 0;
+  /// Those made so far, in the order in which they were; empty without GpuOptions::tell_pipelines.
+  virtual std::vector<GpuPipeline> pipelines() const = 0;
   /// The device was lost, or did not answer any more: sessions on it fail.
   virtual bool lost() const = 0;
 };

@@ -41,7 +41,8 @@ StatusOr<std::shared_ptr<const VulkanModel>> VulkanModel::make(const LoadedArtif
   model->range_ = std::move(range);
   for (uint32_t i = 0; program.stacks() && i < program.stacks()->size(); ++i)
     model->stacks_[program.stacks()->Get(i)->weights()->Get(0)] = program.stacks()->Get(i);
-  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_, Pipelines::make(model->device_, program, model->kv_));
+  CORTIQ_ASSIGN_OR_RETURN(model->pipelines_,
+                          Pipelines::make(model->device_, program, model->kv_, options.tell_pipelines));
   CORTIQ_RETURN_IF_ERROR(model->make_bank(options));
   CORTIQ_RETURN_IF_ERROR(model->choose_steps());
   CORTIQ_RETURN_IF_ERROR(model->put_weights(options));

@@ -42,6 +42,7 @@ public:
   uint64_t device_bytes() const override { return device_bytes_; }
   std::string fallbacks() const override;
   std::string refusals() const override;
+  std::vector<GpuPipeline> pipelines() const override { return pipelines_->told(); }
   bool lost() const override { return device_->lost(); }
 
   const std::shared_ptr<Device>& shared_device() const { return device_; }

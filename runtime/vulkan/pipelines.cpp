@@ -1,6 +1,7 @@
 #include "runtime/vulkan/pipelines.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "formats/artifact/shader_abi.h"
 #include "formats/quote.h"
@@ -16,11 +17,24 @@ std::string short_name(const artifact::GpuModule& module) {
   return "shader " + formats::quote(name.substr(0, name.find(' ')));
 }
 
+double value_of(const VkPipelineExecutableStatisticKHR& statistic) {
+  switch (statistic.format) {
+  case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
+    return statistic.value.b32 != VK_FALSE;
+  case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+    return static_cast<double>(statistic.value.i64);
+  case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+    return static_cast<double>(statistic.value.u64);
+  default:
+    return statistic.value.f64;
+  }
+}
+
 } // namespace
 
 StatusOr<std::unique_ptr<Pipelines>> Pipelines::make(std::shared_ptr<Device> device,
-                                                     const artifact::GpuProgram& program, KvType kv) {
-  std::unique_ptr<Pipelines> out(new Pipelines(std::move(device), program, kv));
+                                                     const artifact::GpuProgram& program, KvType kv, bool tell) {
+  std::unique_ptr<Pipelines> out(new Pipelines(std::move(device), program, kv, tell));
   CORTIQ_RETURN_IF_ERROR(out->make_layouts(0, out->set_layout_, out->layout_));
   return out;
 }
@@ -102,6 +116,11 @@ std::vector<std::string> Pipelines::refusals() const {
   return out;
 }
 
+std::vector<GpuPipeline> Pipelines::told() const {
+  std::lock_guard lock(mutex_);
+  return told_;
+}
+
 void Pipelines::keep() {
   std::lock_guard lock(mutex_);
   if (std::exchange(news_, false))
@@ -147,7 +166,10 @@ StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module, VkPipel
   const auto kind = static_cast<uint32_t>(kv_);
   const VkSpecializationMapEntry entry{formats::kSpecCache, 0, sizeof(kind)};
   const VkSpecializationInfo constants{1, &entry, sizeof(kind), &kind};
+  const bool counted = tell_ && device_->tells_pipelines();
+  const VkPipelineCreateFlags flags = counted ? VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR : 0;
   VkComputePipelineCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+                                   .flags = flags,
                                    .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                              .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                              .module = shader,
@@ -155,12 +177,47 @@ StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module, VkPipel
                                              .pSpecializationInfo = &constants},
                                    .layout = layout};
   VkPipeline pipeline = VK_NULL_HANDLE;
+  const auto start = std::chrono::steady_clock::now();
   const VkResult result =
       call.vkCreateComputePipelines(device_->handle(), cache_.handle(), 1, &info, nullptr, &pipeline);
   call.vkDestroyShaderModule(device_->handle(), shader, nullptr);
   if (result != VK_SUCCESS)
     return refused(result);
+  if (tell_)
+    told_.push_back({module.name()->str(),
+                     std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+                     counted ? statistics(pipeline) : decltype(GpuPipeline::statistics)()});
   return pipeline;
+}
+
+/// A module of compute is one executable, unless a driver makes more of it: then a statistic is of its largest.
+std::vector<std::pair<std::string, double>> Pipelines::statistics(VkPipeline pipeline) const {
+  const VolkDeviceTable& call = device_->call();
+  const VkPipelineInfoKHR which{.sType = VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, .pipeline = pipeline};
+  uint32_t executables = 0;
+  if (call.vkGetPipelineExecutablePropertiesKHR(device_->handle(), &which, &executables, nullptr) != VK_SUCCESS)
+    return {};
+  std::vector<std::pair<std::string, double>> out;
+  for (uint32_t e = 0; e < executables; ++e) {
+    const VkPipelineExecutableInfoKHR one{
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR, .pipeline = pipeline, .executableIndex = e};
+    uint32_t count = 0;
+    if (call.vkGetPipelineExecutableStatisticsKHR(device_->handle(), &one, &count, nullptr) != VK_SUCCESS)
+      continue;
+    std::vector<VkPipelineExecutableStatisticKHR> list(count,
+                                                       {.sType = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR});
+    if (call.vkGetPipelineExecutableStatisticsKHR(device_->handle(), &one, &count, list.data()) < 0)
+      continue;
+    list.resize(count);
+    for (const VkPipelineExecutableStatisticKHR& s : list) {
+      const auto place = std::ranges::find(out, s.name, &std::pair<std::string, double>::first);
+      if (place == out.end())
+        out.emplace_back(s.name, value_of(s));
+      else
+        place->second = std::max(place->second, value_of(s));
+    }
+  }
+  return out;
 }
 
 } // namespace cortiq::runtime::vulkan

@@ -237,6 +237,14 @@ std::string SplitModel::refusals() const {
   return out;
 }
 
+std::vector<GpuPipeline> SplitModel::pipelines() const {
+  std::vector<GpuPipeline> out;
+  for (const auto& part : parts_)
+    for (GpuPipeline& pipeline : part->pipelines())
+      out.push_back(std::move(pipeline));
+  return out;
+}
+
 bool SplitModel::lost() const {
   return std::ranges::any_of(parts_, [](const auto& part) { return part->lost(); });
 }

@@ -29,6 +29,7 @@ public:
   uint64_t device_bytes() const override;
   std::string fallbacks() const override;
   std::string refusals() const override;
+  std::vector<GpuPipeline> pipelines() const override;
   bool lost() const override;
 
 private:

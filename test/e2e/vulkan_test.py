@@ -98,6 +98,7 @@ def check_model(tally, args, name, numerics, folder, environment):
     if name == MODELS[0][0]:
         check_without(tally, args, artifact, spec)
         check_whole_model(tally, args, name, spec, folder, environment)
+        check_pipelines(tally, args, artifact, environment)
         check_perplexity(tally, args, artifact, folder, environment)
         check_library(tally, args, artifact, spec)
 
@@ -122,6 +123,24 @@ def check_perplexity(tally, args, artifact, folder, environment):
     if not result.returncode:
         mean = json.loads(result.stdout)["kl"]["mean"]
         tally.check(f"{label}: as on the CPU", None if 0 < mean < 1e-6 else f"they diverge by {mean} nats")
+
+
+def check_pipelines(tally, args, artifact, environment):
+    """A profile on the device says what its driver made of the shaders, in JSON one by one and else the most of each count."""
+    bench = [os.path.join(args.bin, "cortiq-bench"), artifact, "--device", "0", "--prefill", "3", "--decode", "1", "--repeat", "1", "--threads", "1", "--profile"]
+    found, table = (harness.run([*bench, *more], env={**os.environ, **environment}) for more in (["--json"], []))
+    label = "pipelines in a profile"
+    for result in (found, table):
+        tally.check(label, harness.why_not_success(result))
+    if found.returncode or table.returncode:
+        return
+    pipelines = json.loads(found.stdout)["pipelines"]
+    odd = [p for p in pipelines if not p["module"] or p["seconds"] < 0 or not all(value >= 0 for value in p["statistics"].values())]
+    tally.check(f"{label}: each has a name and a time", None if pipelines and not odd else str(odd or "there are none"))
+    counted = {name: max(p["statistics"].get(name, 0) for p in pipelines) for p in pipelines for name in p["statistics"]}
+    missing = [name for name, most in counted.items() if f"{name} at most {most:.6g}: " not in table.stdout]
+    tally.check(f"{label}: as a table", None if f"{len(pipelines)} pipelines made in " in table.stdout and not missing else f"{missing} in {table.stdout}")
+    tally.note(f"the driver counts {', '.join(counted) or 'nothing'}")
 
 
 class LoadOptions(ctypes.Structure):

@@ -20,6 +20,6 @@ namespace cortiq::bench {
 /// The model on the GPUs of `device`; null where it names none: the CPU runs it.
 StatusOr<std::shared_ptr<const runtime::GpuModel>> load_gpu(const runtime::Model& model, const std::string& device,
                                                             std::optional<runtime::KvType> kv,
-                                                            const runtime::GpuRoom& room);
+                                                            const runtime::GpuRoom& room, bool tell_pipelines = false);
 
 } // namespace cortiq::bench

@@ -15,6 +15,7 @@
 #include "runtime/vulkan/gpu.h"
 #include "tools/cortiq-bench/gpu.h"
 #include "tools/cortiq-bench/machine/machine.h"
+#include "tools/cortiq-bench/pipeline_report.h"
 #include "tools/cortiq-bench/profile_report.h"
 #include "tools/cortiq-bench/roofline.h"
 
@@ -99,6 +100,7 @@ struct Run {
   std::string kv, report;
   Timing prefill, decode;
   runtime::DeviceMemory device_memory; ///< while it ran
+  std::vector<runtime::GpuPipeline> pipelines;
   std::vector<PhaseProfile> phases;
   Ceilings ceilings;
 };
@@ -107,21 +109,26 @@ bool profiled(const ModelBenchOptions& options) {
   return options.profile || options.verbose || !options.trace.empty() || !options.roofline.empty();
 }
 
-StatusOr<std::unique_ptr<runtime::Session>>
-open_session(const ModelBenchOptions& options, const std::shared_ptr<const runtime::Model>& model, unsigned threads) {
+struct Opened {
+  std::shared_ptr<const runtime::GpuModel> gpu; ///< null: the CPU runs it
+  std::unique_ptr<runtime::Session> session;
+};
+
+StatusOr<Opened> open_session(const ModelBenchOptions& options, const std::shared_ptr<const runtime::Model>& model,
+                              unsigned threads) {
   runtime::SessionOptions how;
   how.threads = threads;
   how.profile = profiled(options);
   how.placement = runtime::placement_of(options.pages, options.numa);
   if (!options.kv.empty())
     how.kv = runtime::parse_kv_type(options.kv);
-  CORTIQ_ASSIGN_OR_RETURN(how.gpu, load_gpu(*model, options.device, how.kv, options.gpu_room));
+  CORTIQ_ASSIGN_OR_RETURN(how.gpu, load_gpu(*model, options.device, how.kv, options.gpu_room, options.profile));
   CORTIQ_ASSIGN_OR_RETURN(std::unique_ptr<runtime::Session> session, runtime::Session::create(model, how));
   if (options.prefill + options.decode > session->max_context())
     return invalid(std::to_string(options.prefill) + " + " + std::to_string(options.decode) +
                    " tokens do not fit the context of " + std::to_string(session->max_context()) +
                    "; measure fewer, or compile the model with a larger --max-context");
-  return session;
+  return Opened{how.gpu, std::move(session)};
 }
 
 StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo& info, runtime::Session& session) {
@@ -201,6 +208,8 @@ Json run_json(const ModelBenchOptions& options, const runtime::ModelInfo& info, 
     return out;
   for (const PhaseProfile& phase : run.phases)
     out["profile"][phase.phase] = profile_json(phase, run.ceilings);
+  if (!options.device.empty())
+    out["pipelines"] = pipelines_json(run.pipelines);
   out["machine"] = ceilings_json(run.ceilings);
   return out;
 }
@@ -217,6 +226,8 @@ void print_run(const ModelBenchOptions& options, const Run& run, const Json& out
   if (options.profile)
     for (const PhaseProfile& phase : run.phases)
       print_profile(phase, run.ceilings);
+  if (options.profile && !options.device.empty())
+    std::fputs(describe_pipelines(run.pipelines).c_str(), stdout);
 }
 
 /// The ceilings of each number of threads, measured when they are first asked for: after a model, whose peak memory
@@ -272,10 +283,12 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   std::vector<Run> runs;
   double load_seconds = 0;
   for (const unsigned threads : options.threads) {
-    CORTIQ_ASSIGN_OR_RETURN(const auto session, open_session(options, model, threads));
+    CORTIQ_ASSIGN_OR_RETURN(const Opened opened, open_session(options, model, threads));
     if (runs.empty())
       load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
-    CORTIQ_ASSIGN_OR_RETURN(Run run, measure(options, info, *session));
+    CORTIQ_ASSIGN_OR_RETURN(Run run, measure(options, info, *opened.session));
+    if (opened.gpu)
+      run.pipelines = opened.gpu->pipelines();
     runs.push_back(std::move(run));
   }
   CORTIQ_ASSIGN_OR_RETURN(const double token_bytes, bytes_a_token(options, model));
