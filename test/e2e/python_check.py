@@ -1,5 +1,6 @@
-"""What python_test.py has the installed package do: MODEL.cqa PROMPT; one JSON object on standard output."""
+"""What python_test.py has the installed package do: MODEL.cqa PROMPT SLOW.cqa; one JSON object on standard output."""
 import contextlib
+import itertools
 import json
 import sys
 import threading
@@ -18,35 +19,27 @@ def refusal(call):
     return None
 
 
-TURNS, PATIENCE = 5, 120  # more turns than a call that holds the lock can leave; seconds that a busy machine gets for them
-
-
-def turns_within_a_call(session, ids):
-    """How often this thread comes to work while another is inside a single run(): the best of as many calls as it takes.
-
-    A call that holds Python's lock leaves a turn before it and one after it, however long it takes.
-    """
-    call, done = [0], threading.Event()
+def silence(session, ids):
+    """The longest time in which this thread came to nothing during one run() in another, by that call's time: 1 where it holds Python's lock."""
+    turns, call = [], []
 
     def work():
-        while not done.is_set():
-            call[0] += 1
-            session.rewind()
-            session.run(ids)
+        call.append(time.monotonic())
+        session.run(ids)
+        call.append(time.monotonic())
 
     worker = threading.Thread(target=work)
     worker.start()
-    best, turns, seen, until = 0, 0, 0, time.monotonic() + PATIENCE
-    while best < TURNS and worker.is_alive() and time.monotonic() < until:
-        turns = turns + 1 if call[0] == seen else 1
-        best, seen = max(best, turns), call[0]
-        time.sleep(0.0005)
-    done.set()
+    while worker.is_alive():
+        turns.append(time.monotonic())
+        time.sleep(0.001)
     worker.join()
-    return best
+    begin, end = call
+    within = [begin, *(turn for turn in turns if begin < turn < end), end]
+    return max(later - earlier for earlier, later in itertools.pairwise(within)) / (end - begin)
 
 
-def main(path, prompt):
+def main(path, prompt, slow):
     model = cortiq.Model(path)
     ids = model.encode(prompt)
     session = cortiq.Session(model, threads=1, kv="f32")
@@ -79,7 +72,7 @@ def main(path, prompt):
         worker.start()
     for worker in workers:
         worker.join()
-    turns = turns_within_a_call(cortiq.Session(model, threads=1, kv="f32"), ids * 100)
+    silent = silence(cortiq.Session(cortiq.Model(slow), threads=1), range(2000))
 
     left = cortiq.Session(model, threads=1)
     for token in left.stream(ids, max_tokens=200, temperature=0):
@@ -115,7 +108,7 @@ def main(path, prompt):
         "logits": numpy.asarray(logits, dtype=float).ravel().tolist(), "own": bool(logits.flags["OWNDATA"] or logits.base is not None),
         "text": whole.text, "tokens": whole.tokens, "finish": whole.finish, "prompt_tokens": whole.prompt_tokens,
         "streamed_text": "".join(token.text for token in streamed), "streamed": [token.id for token in streamed if token.id is not None],
-        "embedded": embedded, "kept": kept, "appended": appended, "loaded": loaded, "a": answers["a"], "b": answers["b"], "turns": turns, "turns_needed": TURNS, "after_leaving": after_leaving, "raised": raised,
+        "embedded": embedded, "kept": kept, "appended": appended, "loaded": loaded, "a": answers["a"], "b": answers["b"], "silent": silent, "after_leaving": after_leaving, "raised": raised,
         "chat": model.encode_chat([{"role": "user", "content": "hi"}]),
         "info": [model.info.vocab, model.info.layers, model.info.exact],
         "absent": refusal(lambda: cortiq.Model("/nonexistent/model.cqa")), "id": refusal(lambda: session.run([10**9])),
