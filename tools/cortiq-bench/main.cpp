@@ -41,6 +41,7 @@ constexpr char kProgram[] = "cortiq-bench";
 
 constexpr uint64_t kMostTokens = uint64_t{1} << 32;
 constexpr uint64_t kMostRuns = 1000000;
+constexpr uint64_t kMostSeconds = 3600;
 
 struct CommandLine {
   cortiq::bench::ModelBenchOptions model;
@@ -71,6 +72,9 @@ void declare(CLI::App& app, CommandLine& line) {
   app.add_option("--repeat", line.model.repeat, "runs, of which the fastest counts")
       ->check(whole_number(1, kMostRuns))
       ->capture_default_str();
+  app.add_option("--seconds", line.model.seconds,
+                 "more runs of each phase until they have taken so long: to see with --json how its speed changes")
+      ->check(whole_number(1, kMostSeconds));
   app.add_option(
          "-t,--threads", line.threads,
          "threads; 0 (default): what affinity, cgroup quota and cores allow. Several with commas between, as in "
@@ -360,7 +364,8 @@ Status run(CLI::App& app, CommandLine& line) {
     line.model.target = line.target;
     if (!line.sequences.empty()) {
       CORTIQ_RETURN_IF_ERROR(
-          refuse(app, "--sequences", {"--device", "--profile", "--trace", "--roofline", "--verbose", "--no-machine"}));
+          refuse(app, "--sequences",
+                 {"--device", "--seconds", "--profile", "--trace", "--roofline", "--verbose", "--no-machine"}));
       CORTIQ_ASSIGN_OR_RETURN(line.model.sequences, cortiq::bench::parse_counts("--sequences", line.sequences));
       return cortiq::bench::bench_batches(line.model);
     }

@@ -40,41 +40,65 @@ double peak_megabytes() {
 }
 
 struct Timing {
-  double wall = 0, cpu = 0; ///< of the fastest run by each: other programs disturb the two apart
-  double median = 0;        ///< wall clock
-  double total = 0;         ///< wall clock of all runs
+  double wall = 0, cpu = 0;           ///< of the fastest run by each: other programs disturb the two apart
+  double median = 0;                  ///< wall clock
+  double total = 0;                   ///< wall clock of all runs
+  std::vector<double> runs, warm_ups; ///< wall clock of each, in their order
+  double began = 0, ended = 0;        ///< Unix time, warm-up included: what else was logged meanwhile
 };
+
+double unix_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 /// So that a device which idled while weights were filled or pipelines made is back at its clock.
 constexpr std::chrono::seconds kWarmUp{1};
 
-Status warm_up(const std::function<Status()>& prepare, const std::function<Status()>& work) {
+/// Seconds of each run.
+StatusOr<std::vector<double>> warm_up(const std::function<Status()>& prepare, const std::function<Status()>& work) {
+  std::vector<double> walls;
   const auto until = std::chrono::steady_clock::now() + kWarmUp;
   do {
     CORTIQ_RETURN_IF_ERROR(prepare());
+    const auto start = std::chrono::steady_clock::now();
     CORTIQ_RETURN_IF_ERROR(work());
+    walls.push_back(seconds_since(start));
   } while (std::chrono::steady_clock::now() < until);
-  return {};
+  return walls;
 }
 
-StatusOr<Timing> time_runs(unsigned repeat, const std::function<Status()>& prepare,
+/// `repeat` runs at least, and more until they have taken `seconds`.
+StatusOr<Timing> time_runs(unsigned repeat, double seconds, const std::function<Status()>& prepare,
                            const std::function<Status()>& work) {
-  Timing best{1e300, 1e300};
+  Timing best;
+  best.wall = best.cpu = 1e300;
   std::vector<double> walls;
-  for (unsigned i = 0; i < std::max(1u, repeat); ++i) {
+  while (walls.size() < std::max(1u, repeat) || best.total < seconds) {
     CORTIQ_RETURN_IF_ERROR(prepare());
     const auto start = std::chrono::steady_clock::now();
     const double cpu = cpu_seconds();
     CORTIQ_RETURN_IF_ERROR(work());
     best.cpu = std::min(best.cpu, cpu_seconds() - cpu);
-    const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double wall = seconds_since(start);
     best.wall = std::min(best.wall, wall);
     best.total += wall;
     walls.push_back(wall);
   }
+  best.runs = walls;
   std::ranges::sort(walls);
   best.median = (walls[walls.size() / 2] + walls[(walls.size() - 1) / 2]) / 2;
   return best;
+}
+
+Json speeds(double tokens, const std::vector<double>& walls) {
+  Json out = Json::array();
+  for (const double wall : walls)
+    out.push_back(wall > 0 ? tokens / wall : 0);
+  return out;
 }
 
 Json row(uint64_t tokens, const Timing& timing) {
@@ -84,7 +108,11 @@ Json row(uint64_t tokens, const Timing& timing) {
           {"cpu_seconds", timing.cpu},
           {"tokens_per_second", timing.wall > 0 ? count / timing.wall : 0},
           {"median_tokens_per_second", timing.median > 0 ? count / timing.median : 0},
-          {"tokens_per_cpu_second", timing.cpu > 0 ? count / timing.cpu : 0}};
+          {"tokens_per_cpu_second", timing.cpu > 0 ? count / timing.cpu : 0},
+          {"runs_tokens_per_second", speeds(count, timing.runs)},
+          {"warm_up_tokens_per_second", speeds(count, timing.warm_ups)},
+          {"began", timing.began},
+          {"ended", timing.ended}};
 }
 
 void print_row(const char* name, const Json& r) {
@@ -141,10 +169,17 @@ StatusOr<Run> measure(const ModelBenchOptions& options, const runtime::ModelInfo
     prompt[i] = static_cast<uint32_t>((i * 7919 + 17) % ids);
   auto phase = [&](const char* name, uint64_t tokens, const std::function<Status()>& prepare,
                    const std::function<Status()>& work) -> StatusOr<Timing> {
-    if (!options.device.empty() && tokens != 0)
-      CORTIQ_RETURN_IF_ERROR(warm_up(prepare, work));
+    const double began = unix_time();
+    std::vector<double> warm_ups;
+    if (!options.device.empty() && tokens != 0) {
+      CORTIQ_ASSIGN_OR_RETURN(warm_ups, warm_up(prepare, work));
+    }
     session.reset_profile(options.trace.empty() ? 0 : kTracedSteps);
-    CORTIQ_ASSIGN_OR_RETURN(const Timing timing, time_runs(options.repeat, prepare, work));
+    const double seconds = tokens != 0 ? static_cast<double>(options.seconds) : 0;
+    CORTIQ_ASSIGN_OR_RETURN(Timing timing, time_runs(options.repeat, seconds, prepare, work));
+    timing.warm_ups = std::move(warm_ups);
+    timing.began = began;
+    timing.ended = unix_time();
     if (profiled(options) && tokens != 0) {
       runtime::Profile profile = session.profile();
       const double outside = std::max(0.0, timing.total - profile.step);
@@ -285,7 +320,7 @@ StatusOr<Json> bench_model(const ModelBenchOptions& options, const std::string& 
   for (const unsigned threads : options.threads) {
     CORTIQ_ASSIGN_OR_RETURN(const Opened opened, open_session(options, model, threads));
     if (runs.empty())
-      load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - load_start).count();
+      load_seconds = seconds_since(load_start);
     CORTIQ_ASSIGN_OR_RETURN(Run run, measure(options, info, *opened.session));
     if (opened.gpu)
       run.pipelines = opened.gpu->pipelines();

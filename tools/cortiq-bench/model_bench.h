@@ -22,6 +22,7 @@ struct ModelBenchOptions {
   std::vector<unsigned> threads;   ///< each is measured in turn
   std::vector<unsigned> sequences; ///< not empty: so many computed together are measured instead
   unsigned repeat = 3;
+  unsigned seconds = 0; ///< more runs, until a phase has taken so long
   std::string kv;
   std::string target;  ///< of those that an artifact holds; empty: the best that can run
   uint64_t memory = 0; ///< bytes of the budget; 0 = none
