@@ -17,7 +17,8 @@ How a speed is taken:
                     gigabytes should not be loaded four times a round. The CPU-seconds beside are the whole process's.
 
 On a GPU, --device, cortiq runs there, and every --gpu-bench is a llama-bench whose folder holds one back end (built as loadable modules); they
-get all layers (-ngl 99).
+get all layers (-ngl 99). Each engine that runs there has one process before the rounds that does the same and is not counted: the first
+process of a model makes its pipelines, ours and theirs alike, and what they keep on disk serves the following ones.
 
 A machine without cortiq-compile takes artifacts made elsewhere, --artifact, one for each model in the same order. Those without
 weights get random ones: then the peers' files are of the same shape (cortiq-bench --synthetic SPEC -o MODEL.gguf), not of the same bits.
@@ -63,8 +64,8 @@ def stop(sentence):
 class LlamaBench:
     """llama-bench repeats a test -r times after one load and one warm-up, so two values of -r differ by whole tests."""
 
-    def __init__(self, name, path, flags, model):
-        self.name, self.base = name, [path, "-m", model, *flags]
+    def __init__(self, name, path, flags, model, on_gpu=False):
+        self.name, self.base, self.on_gpu = name, [path, "-m", model, *flags], on_gpu
 
     def command(self, work, threads, times):
         return [*self.base, "-t", str(threads), "-r", str(times), "-p", str(work.get("prefill", 0)), "-n", str(work.get("decode", 0))]
@@ -82,7 +83,7 @@ class Cortiq:
 
     def __init__(self, bin_dir, model, numerics, artifact, device, scratch):
         self.name = "cortiq" if numerics == "fast" else f"cortiq {numerics}"
-        self.about = artifact or f"{numerics}, compiled here"
+        self.about, self.on_gpu = artifact or f"{numerics}, compiled here", bool(device)
         self.base = [os.path.join(bin_dir, "cortiq-bench"), *(["--device", device] if device else [])]
         if artifact:
             self.base += [artifact]
@@ -131,12 +132,15 @@ def compare(model, artifact, args, scratch):
         # Its weights repacked at load help decoding and harm prefill: the better of the two counts, phase by phase.
         engines.append(LlamaBench("ik_llama repacked", args.ik_bench, ["-rtr", "1", "-fmoe", "1"], model))
         engines.append(LlamaBench("ik_llama", args.ik_bench, ["-fmoe", "1"], model))
-    engines += [LlamaBench(name, path, ["-ngl", "99"], model) for name, path in args.gpu_benches]
+    engines += [LlamaBench(name, path, ["-ngl", "99"], model, on_gpu=True) for name, path in args.gpu_benches]
     peers = {engine.name for engine in engines}
     for numerics in args.numerics.split(","):
         engines.append(Cortiq(args.bin, model, numerics, artifact, args.device, scratch))
         print(f"{os.path.basename(model)}: {engines[-1].name} is {engines[-1].about}", file=sys.stderr)
     work = {phase: getattr(args, phase) for phase in PHASES if getattr(args, phase)}
+    for engine in engines:
+        if engine.on_gpu:
+            engine.report(work, args.thread_list[0], 1)
     samples, cpu = {}, {}
     for turn in range(args.rounds):
         for threads in args.thread_list:
