@@ -189,6 +189,8 @@ Status place_weights(LoadedArtifact& artifact, std::vector<WeightRef>& weights, 
     artifact.filled.protect();
     section = artifact.filled.bytes();
   } else {
+    if (options.fill_seed)
+      return invalid("it holds its weights; leave --fill out, which is for artifacts compiled with --weights=none");
     if (section.size() < needed)
       return invalid("its weights section has " + std::to_string(section.size()) + " bytes, its table needs " +
                      std::to_string(needed));

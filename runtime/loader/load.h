@@ -64,8 +64,8 @@ struct ArtifactLoadOptions {
   /// Whoever has to have signed it: nothing of it is used before its signature and every hash, those of the weights
   /// too, were found right.
   std::optional<formats::SignerKey> require_key = std::nullopt;
-  std::optional<uint64_t> fill_seed = std::nullopt;
-  unsigned threads = 1;       ///< for hashing and filling
+  std::optional<uint64_t> fill_seed = std::nullopt; ///< for artifacts without weights, and refused by others
+  unsigned threads = 1;                             ///< for hashing and filling
   std::string target = {};    ///< the one to take, of an artifact of several; empty: the best that can run
   bool check_features = true; ///< off for tools that only look; without `target` the plainest is taken then
   uint64_t memory = 0;        ///< bytes that the process may hold; 0 = no budget

@@ -157,6 +157,13 @@ class Bench:
         self.call("--synthetic", "tiny:q5_k", "-o", small)
         self.tally.check("with --fill it runs", harness.why_not_success(
             self.call(small, "--fill", "3", "--prefill", "9", "--decode", "3", "--repeat", "1", "--profile", "--trace", trace, "--roofline", picture)))
+        model, whole = self.scratch.output(".gguf"), self.scratch.output(".cqa")
+        self.call("--synthetic", "tiny:q4_0", "-o", model)
+        harness.run([os.path.join(self.args.bin, "cortiq-compile"), model, "-o", whole])
+        for flags in ((), ("--sequences", "2")):
+            refused = self.call(whole, "--fill", "3", *flags)
+            self.tally.check(f"--fill of an artifact with weights {' '.join(flags)}",
+                             harness.why_not_refusal(refused) or (None if "leave --fill out" in refused.stderr else refused.stderr))
         with open(trace) as file:
             events = json.load(file)["traceEvents"]
         self.tally.check("--trace", None if sum(event["ph"] == "X" and event["dur"] >= 0 for event in events) > 20 else f"{len(events)} events")
