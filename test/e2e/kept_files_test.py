@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import convert_test
 import harness
@@ -127,6 +128,38 @@ def check_cut(files, args):
         files.tally.check(f"{what}: nothing stays", f"exit status {status}, left {left}" if status != wanted or left else None)
 
 
+def check_killed_compiler(files):
+    """A compiler that is killed, at ten places of its run, leaves no artifact or a whole one; the next run is as the first."""
+    model = os.path.join(files.scratch.folder, "killed.gguf")
+    files.must("cortiq-bench", "--synthetic", "layers=4,hidden=512,ffn=1024,heads=8,vocab=4096:q4_0", "-o", model)
+    whole, out = files.scratch.output(".cqa"), files.scratch.path("killed.cqa")
+    options = (model, "--target", "x86-64-v3", "-j", "1", "-o")
+    start = time.monotonic()
+    files.must("cortiq-compile", *options, whole)
+    took = time.monotonic() - start
+    with open(whole, "rb") as file:
+        expected = file.read()
+    killed = 0
+    for place in range(10):
+        command = [os.path.join(files.args.bin, "cortiq-compile"), *options, out]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=took * (place + 0.5) / 10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        killed += process.wait() == -signal.SIGKILL
+        if os.path.exists(out):
+            with open(out, "rb") as file:
+                files.tally.check(f"killed at {place}: what stands there is whole", None if file.read() == expected else "it is another file")
+            os.remove(out)
+    files.tally.check("the compiler was killed", None if killed >= 5 else f"{killed} of 10 times")
+    files.must("cortiq-compile", *options, out)
+    with open(out, "rb") as file:
+        files.tally.check("behind killed runs", None if file.read() == expected else "another artifact")
+    left = sorted(name for name in os.listdir(files.scratch.folder) if name.startswith("killed.cqa") and name != "killed.cqa")
+    files.tally.check("behind killed runs: no parts", f"left {left}" if left else None)
+
+
 def check_signatures(files):
     folder = os.path.join(files.args.fixtures, "models")
     if not files.args.fixtures or not os.path.exists(os.path.join(folder, "signed-tampered.cmf")):
@@ -192,9 +225,9 @@ def check_stale_signature(files):
 
 def main():
     args = harness.arguments(__doc__)
-    harness.need_tools(args, "cortiq-convert", "cortiq-inspect", "cortiq-run", "cortiq-compile")
+    harness.need_tools(args, "cortiq-bench", "cortiq-convert", "cortiq-inspect", "cortiq-run", "cortiq-compile")
     tally = harness.Tally()
-    for check in (check_inputs, check_leftovers, check_cut, check_signatures, check_cache, check_stale_signature):
+    for check in (check_inputs, check_leftovers, check_cut, check_killed_compiler, check_signatures, check_cache, check_stale_signature):
         with harness.Scratch() as scratch:
             files = Files(args, scratch, tally)
             try:
