@@ -559,7 +559,7 @@ private:
   std::unique_ptr<std::atomic<uint32_t>[]> overflows_; ///< of each segment
   uint64_t head_first_ = 0, head_end_ = 0;
   uint64_t prompt_tokens_ = 0;                  ///< the batch begins with
-  std::shared_ptr<const OverlayState> overlay_; ///< kept until the next step: the executor tells states by address
+  std::shared_ptr<const OverlayState> overlay_; ///< of the step
   Status failure_;                              ///< of all parts
   std::vector<Result> results_;
 };

@@ -23,6 +23,7 @@ public:
     for (uint64_t i = 0; i < options.sequences; ++i) {
       Held held;
       CORTIQ_ASSIGN_OR_RETURN(held.session, Session::create(model_, how));
+      how.workers = held.session->workers();
       held.selection = {{}, model_->overlay().default_mask()};
       held_.push_back(std::move(held));
     }

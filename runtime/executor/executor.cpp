@@ -163,7 +163,8 @@ bool Executor::same_segments() const {
 
 void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_first, uint64_t head_count) {
   const OverlayState* overlay = context.overlay;
-  if (overlay == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
+  const uint64_t overlay_number = overlay ? overlay->number : 0;
+  if (overlay_number == planned_overlay_ && count == planned_count_ && head_first == planned_first_ &&
       head_count == planned_heads_ && context.first == planned_begin_ && context.prompt == planned_prompt_ &&
       context.draft == planned_draft_ && context.stream == planned_stream_ &&
       context.missing_experts == planned_missing_ && context.first_stage == planned_stages_.first &&
@@ -181,7 +182,7 @@ void Executor::plan(const StepContext& context, uint64_t count, uint64_t head_fi
   planned_stream_ = context.stream;
   planned_missing_ = context.missing_experts;
   planned_stages_ = {context.first_stage, context.end_stage};
-  planned_overlay_ = overlay;
+  planned_overlay_ = overlay_number;
   planned_count_ = count;
   planned_first_ = head_first;
   planned_heads_ = head_count;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Walks a resolved program with a persistent pool of workers.
+// Walks a resolved program with a persistent pool of workers. It may serve several sessions of the program, one at a
+// time.
 //
 // A step is one parallel region: all workers go through the stages together. Each worker has its share of a stage's
 // items, taken in blocks from a cursor of its own; who is done with the own share takes from the others', so that a
@@ -111,7 +112,7 @@ private:
   const WeightsAhead ahead_;
   std::vector<CallPlan> calls_;
   std::vector<StagePlan> stages_;
-  const OverlayState* planned_overlay_ = nullptr; ///< its owner keeps it until a step ran under the next one
+  uint64_t planned_overlay_ = 0; ///< its number; 0 = none
   uint64_t planned_count_ = 0, planned_first_ = 0, planned_heads_ = 0, planned_begin_ = 0, planned_position_ = 0,
            planned_prompt_ = 0;
   bool planned_draft_ = false, planned_stream_ = false, planned_missing_ = false;

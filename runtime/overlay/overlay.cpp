@@ -1,6 +1,7 @@
 #include "runtime/overlay/overlay.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <set>
 
@@ -24,7 +25,14 @@ StatusOr<uint32_t> part_of(const artifact::Weight& mixed, uint32_t skill) {
   return own;
 }
 
+uint64_t new_number() {
+  static std::atomic<uint64_t> latest{0};
+  return latest.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 } // namespace
+
+OverlayState::OverlayState() : number(new_number()) {}
 
 StatusOr<std::vector<uint8_t>> mix_weight(const Resolver& resolver, uint32_t index, const OverlaySelection& selection) {
   const WeightRef& mixed = resolver.weights[index];

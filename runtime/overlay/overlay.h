@@ -18,6 +18,8 @@
 namespace cortiq::runtime {
 
 struct OverlayState {
+  OverlayState();
+  const uint64_t number; ///< from 1, another for each that was ever made; addresses are used again
   formats::OverlaySelection selection;
   const formats::OverlayMask* mask = nullptr; ///< inside the model's catalog
   std::vector<const CallList*> chosen;        ///< by overlay point; null: the stage's own calls

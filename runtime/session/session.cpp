@@ -55,10 +55,11 @@ public:
   }
   bool can_draft() const override { return program_.draft_logits.present && !on_gpu_; }
   void keep_drafts(bool keep) override { keep_drafts_ = keep && can_draft(); }
-  unsigned threads() const override { return executor_.threads(); }
+  unsigned threads() const override { return executor_->threads(); }
   KvType kv_type() const override { return kv_type_; }
+  std::shared_ptr<Executor> workers() const override { return executor_; }
   uint64_t reserved_bytes() const override {
-    return arena_.bytes() + kv_.bytes() + recurrent_.reserved_bytes() + executor_.scratch_bytes();
+    return arena_.bytes() + kv_.bytes() + recurrent_.reserved_bytes() + (own_workers_ ? executor_->scratch_bytes() : 0);
   }
 
   StatusOr<std::span<const float>> forward(std::span<const uint32_t> tokens, bool all_logits) override {
@@ -225,7 +226,7 @@ public:
   }
 
   Profile profile() const override {
-    Profile out = make_profile(executor_.profiler(), threads());
+    Profile out = make_profile(executor_->profiler(), threads());
     if (gpu_)
       gpu_->add_profile(out);
     return out;
@@ -233,7 +234,7 @@ public:
   void reset_profile(uint64_t traced_steps) override {
     if (gpu_)
       gpu_->reset_profile();
-    if (Profiler* profiler = executor_.profiler())
+    if (Profiler* profiler = executor_->profiler())
       profiler->reset(traced_steps);
   }
   /// With a budget and a model of experts: how they were served since the model was loaded.
@@ -289,9 +290,12 @@ private:
       : model_(std::move(model)), program_(model_->artifact().program),
         kv_type_(options.kv.value_or(model_->info().kv_f16 ? KvType::kF16 : KvType::kF32)),
         max_context_(options.max_context != 0 ? options.max_context : model_->info().max_context),
-        rope_(program_.rope_tables, program_.max_batch),
-        executor_(program_, options.threads != 0 ? options.threads : default_threads(read_cpu_limits()),
-                  options.profile, options.placement),
+        rope_(program_.rope_tables, program_.max_batch), own_workers_(!options.workers),
+        executor_(options.workers
+                      ? options.workers
+                      : std::make_shared<Executor>(
+                            program_, options.threads != 0 ? options.threads : default_threads(read_cpu_limits()),
+                            options.profile, options.placement)),
         placement_(options.placement), on_gpu_(options.gpu != nullptr), cpu_fallback_(options.cpu_fallback) {}
 
   /// Arena and cache, as address space only.
@@ -319,7 +323,8 @@ private:
     }
     kv_ = ReservedMemory(*total, placement_);
     arena_ = ReservedMemory(program_.arena_bytes, program_.work_space(placement_));
-    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes || !executor_.reserve(kv_positions_))
+    if (kv_.bytes() != *total || arena_.bytes() != program_.arena_bytes ||
+        (own_workers_ && !executor_->reserve(kv_positions_)))
       return io_error("there is no address space for " + std::to_string(*total + program_.arena_bytes) +
                       " bytes of cache and arena; use a smaller --max-context");
     for (size_t i = 0; i < offsets.size(); i += 2)
@@ -522,7 +527,7 @@ private:
     if (gpu_) {
       auto run_stages = [&](const StepContext& step, uint32_t first, uint32_t stages) {
         StepContext part = step_part(step, first, stages);
-        executor_.step(part, count, head_first, head_count);
+        executor_->step(part, count, head_first, head_count);
       };
       const bool brief = top_ask_ && head_count == 1 && want_ == GpuSession::Want::kLogits && gpu_->can_top();
       if (brief)
@@ -535,7 +540,7 @@ private:
       }
       kv_overflow_.fetch_or(gpu_->overflowed_layer(), std::memory_order_relaxed);
     } else {
-      executor_.step(context, count, head_first, head_count);
+      executor_->step(context, count, head_first, head_count);
     }
     if (experts_)
       CORTIQ_RETURN_IF_ERROR(experts_->end());
@@ -553,7 +558,6 @@ private:
     return part;
   }
 
-  // The state that a step ran under is kept until here: the executor tells states apart by their addresses.
   void take_overlay() {
     std::lock_guard lock(overlay_mutex_);
     overlay_ = probe_overlay_ ? probe_overlay_ : wanted_overlay_;
@@ -582,7 +586,8 @@ private:
   double* const* taps_ = nullptr;
   uint32_t end_stage_ = UINT32_MAX; ///< before which steps end
   std::vector<float> collected_;    // logits of several positions, side by side
-  Executor executor_;
+  const bool own_workers_;
+  const std::shared_ptr<Executor> executor_;
   Placement placement_;
   std::unique_ptr<GpuSession> gpu_; ///< null: the CPU runs everything
   bool on_gpu_ = false, cpu_fallback_ = false;

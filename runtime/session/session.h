@@ -21,6 +21,7 @@
 
 namespace cortiq::runtime {
 
+class Executor; // runtime/executor
 class GpuModel; // runtime/vulkan
 
 /// How to load an artifact. Everything absent has a default taken from the artifact and the machine.
@@ -46,6 +47,8 @@ struct SessionOptions {
   std::shared_ptr<const GpuModel> gpu = nullptr; ///< runs what it can; null = the CPU runs all
   bool cpu_fallback =
       false; ///< goes on without the GPU when that fails, on the CPU from the beginning of the tokens held
+  /// Those of another session of the model with the same options, which never runs at the same time; null = its own.
+  std::shared_ptr<Executor> workers = nullptr;
 };
 
 /// What the manifest says, for people and for tools.
@@ -131,6 +134,8 @@ public:
 
   /// Threads that work on a step, the caller's included.
   virtual unsigned threads() const = 0;
+  /// For SessionOptions of sessions that take turns with this one.
+  virtual std::shared_ptr<Executor> workers() const = 0;
   virtual KvType kv_type() const = 0;
   /// Bytes of key/value cache, arena and scratch that are reserved (resident only as they are touched).
   virtual uint64_t reserved_bytes() const = 0;

@@ -87,6 +87,7 @@ def check_model(tally, args, folder, environment):
     if artifact:
         check_kv(tally, args, artifact, spec, environment)
         check_serve(tally, args, artifact, environment)
+        check_threads(tally, args, artifact)
         check_drain(tally, args, artifact)
     scaled = vulkan_test.expectation(args, SCALED)
     artifact = vulkan_test.compile_model(tally, args, SCALED, NUMERICS, folder)
@@ -138,6 +139,16 @@ def check_serve(tally, args, artifact, environment):
     tally.check("served, lost, without a fallback: a sentence",
                 (not failed or any(LOST not in json.dumps(a[2]) for a in failed) or got[-1][0] == 200) and f"{got}")
     tally.check("served, lost, without a fallback: health", (health, lost, code) != (503, True, 0) and f"health {health}, lost {lost}")
+
+
+def check_threads(tally, args, artifact):
+    """Sessions on a device run one after the other, and share the CPU's threads."""
+    counts = []
+    for sessions in ("1", "6"):
+        with Server(args, artifact, "--device", "0", "--sessions", sessions, "--threads", "5") as server:
+            code = ask(server, 0)[0]
+            counts.append((code, len(os.listdir(f"/proc/{server.process.pid}/task"))))
+    tally.check("threads of one session and of six", (counts[0] != counts[1] or counts[0][0] != 200) and f"{counts}")
 
 
 def check_drain(tally, args, artifact):

@@ -42,9 +42,10 @@ protected:
     model_ = *model;
   }
 
-  std::unique_ptr<Session> session(unsigned threads = 1) {
+  std::unique_ptr<Session> session(unsigned threads = 1, std::shared_ptr<Executor> workers = nullptr) {
     SessionOptions options;
     options.threads = threads;
+    options.workers = std::move(workers);
     options.kv = KvType::kF32;
     auto made = Session::create(model_, options);
     EXPECT_TRUE(made.ok()) << made.status().message();
@@ -113,6 +114,24 @@ TEST_F(OverlayTest, SwitchAndRunAgainIsAFreshSession) {
   const auto b = fresh->forward(tokens, true);
   ASSERT_TRUE(b.ok());
   EXPECT_EQ(kept, std::vector<float>(b->begin(), b->end()));
+}
+
+// A session's selection ends with it, and the next one may stand in the same place of memory.
+TEST_F(OverlayTest, WorkersTellSelectionsOfTheirSessionsApart) {
+  const auto tokens = some_tokens(20);
+  auto first = session(3);
+  const auto second = session(3, first->workers()), fresh = session();
+  ASSERT_TRUE(first->set_overlay(select({.skill = {}, .blend = {{"s0", 1}, {"s1", 3}}, .task = {}})).ok());
+  ASSERT_TRUE(first->forward(tokens, true).ok());
+  first.reset();
+  const OverlaySelection other = select({.skill = {}, .blend = {{"s0", 3}, {"s1", 1}}, .task = {}});
+  ASSERT_TRUE(second->set_overlay(other).ok());
+  const auto a = second->forward(tokens, true);
+  ASSERT_TRUE(a.ok());
+  ASSERT_TRUE(fresh->set_overlay(other).ok());
+  const auto b = fresh->forward(tokens, true);
+  ASSERT_TRUE(b.ok());
+  EXPECT_TRUE(std::ranges::equal(*a, *b));
 }
 
 uint32_t most_likely(std::span<const float> logits) {

@@ -43,12 +43,13 @@ protected:
     model_ = *model;
   }
 
-  std::unique_ptr<Session> session(unsigned threads = 1, std::optional<KvType> kv = KvType::kF32,
-                                   uint64_t context = 0) {
+  std::unique_ptr<Session> session(unsigned threads = 1, std::optional<KvType> kv = KvType::kF32, uint64_t context = 0,
+                                   std::shared_ptr<Executor> workers = nullptr) {
     SessionOptions options;
     options.threads = threads;
     options.kv = kv;
     options.max_context = context;
+    options.workers = std::move(workers);
     auto made = Session::create(model_, options);
     EXPECT_TRUE(made.ok()) << made.status().message();
     return *std::move(made);
@@ -88,6 +89,27 @@ TEST_F(SessionTest, ResultsDependNeitherOnChunksNorOnThreads) {
             << threads << " threads, chunks of " << chunk;
       }
   }
+}
+
+TEST_F(SessionTest, SessionsTakeTurnsOnTheSameWorkers) {
+  const auto tokens = some_tokens(60);
+  const std::vector<float> want = run_chunks(*session(), tokens, tokens.size());
+  auto one = session(3);
+  const auto other = session(3, KvType::kF32, 0, one->workers());
+  EXPECT_EQ(other->workers(), one->workers());
+  EXPECT_EQ(other->threads(), one->threads());
+  std::vector<float> ones, others;
+  for (size_t i = 0; i < tokens.size(); i += 10)
+    for (const auto& [session, out] : {std::pair(one.get(), &ones), std::pair(other.get(), &others)}) {
+      const std::vector<float> rows =
+          run_chunks(*session, std::span(tokens).subspan(i, 10), session == one.get() ? 7 : 4);
+      out->insert(out->end(), rows.begin(), rows.end());
+    }
+  EXPECT_EQ(ones, want);
+  EXPECT_EQ(others, want);
+  one.reset();
+  other->reset();
+  EXPECT_EQ(run_chunks(*other, tokens, 60), want);
 }
 
 TEST_F(SessionTest, LastLogitsEqualThoseOfAllPositions) {
