@@ -43,9 +43,9 @@ CUTS = ("models/llama-q8", "models/qwen3_moe-q4tp", "models-gguf/llama-q4_0")
 GPU_PIECES, CPU_PIECES, CUT_PROMPT = (7,), (1, 7), [token * 53 % 480 + 3 for token in range(50)]
 # The specifications of docs/performance.md; with a curve the two that were seen slow.
 MOE = "30b-a3b,layers=12"
-GPU_MODELS = ("3b:q4_0", f"{MOE}:q4_k", "3b:q4_k", "3b:q8_0", "3b:mxfp4", f"{MOE}:mxfp4,attention=q8_0", "3b:q6_k", "3b:iq4_xs")
-CPU_MODELS = ("3b:q4_0", "3b:q4_k", "3b:q8_0", "3b:mxfp4", "3b:q6_k", "3b:iq4_xs", "3b:cmf:q4tp", "3b:cmf:q8_row", "3b:cmf:q4_tiled", f"{MOE}:q4_k",
-              f"{MOE}:mxfp4,attention=q8_0")
+GPU_MODELS = ("3b:q4_0", f"{MOE}:q4_k", "3b:q4_k", "3b:q8_0", "3b:gguf:mxfp4", f"{MOE}:gguf:mxfp4,attention=q8_0", "3b:q6_k", "3b:iq4_xs")
+CPU_MODELS = ("3b:q4_0", "3b:q4_k", "3b:q8_0", "3b:gguf:mxfp4", "3b:q6_k", "3b:iq4_xs", "3b:cmf:q4tp", "3b:cmf:q8_row", "3b:cmf:q4_tiled", f"{MOE}:q4_k",
+              f"{MOE}:gguf:mxfp4,attention=q8_0")
 CURVES = 2
 
 
@@ -105,8 +105,8 @@ class Package:
         self.add_libraries(source, os.path.dirname(source))
 
     def add_libraries(self, program, own):
-        """What a program is linked with, but for the C library and what lies in its `own` folder."""
-        for line in ran(["ldd", program]).splitlines():
+        """What a program is linked with, but for the C library and what lies in its `own` folder; of a static one ldd says nothing."""
+        for line in subprocess.run(["ldd", program], capture_output=True, text=True).stdout.splitlines():
             name, _, path = line.strip().partition(" => ")
             path = path.split(" (")[0]
             if os.path.isabs(path) and not OF_THE_SYSTEM.match(os.path.basename(name)) and os.path.dirname(path) != os.path.abspath(own):
@@ -194,6 +194,7 @@ def plain(info):
     """The same bytes whoever packs, whenever."""
     info.uid = info.gid = info.mtime = 0
     info.uname = info.gname = ""
+    info.mode = 0o755 if info.isdir() or info.mode & 0o100 else 0o644
     return info
 
 
@@ -263,12 +264,13 @@ def main():
         package.add_programs()
         for name, program in args.peers:
             package.add_peer(name, program)
+        # Models before fixtures: a specification that is none is told at once.
+        package.add_models("cpu", args.cpu_model, ",".join(args.cpu_targets))
+        package.add_models("gpu", args.gpu_model, GPU_TARGET)
         for label in args.fixture:
             package.add_fixture(label)
         for label in args.cut:
             package.add_cut(label)
-        package.add_models("gpu", args.gpu_model, GPU_TARGET)
-        package.add_models("cpu", args.cpu_model, ",".join(args.cpu_targets))
         package.make()
         size = write(folder, args.output, args.most)
     print(f"{args.output}: {size / (1 << 20):.1f} MiB, {len(package.jobs)} artifacts, {package.manifest['version']}")

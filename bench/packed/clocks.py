@@ -34,9 +34,9 @@ def reasons(text):
 class Clocks:
     """Samples while its block runs; where there is no nvidia-smi, `samples` stays empty and `why_none` says so."""
 
-    def __init__(self, device, milliseconds):
+    def __init__(self, machine, device, milliseconds):
         self.samples, self.why_none, self.process = [], None, None
-        self.device, self.milliseconds, self.program = device, milliseconds, shutil.which("nvidia-smi")
+        self.machine, self.device, self.milliseconds, self.program = machine, device, milliseconds, shutil.which("nvidia-smi")
 
     def query(self, *more):
         last = []
@@ -57,7 +57,8 @@ class Clocks:
         if command := self.query("-lms", str(self.milliseconds)):
             # A terminal, so that each line comes when it is written and none is lost in a buffer.
             reading, writing = pty.openpty()
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL)
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.DEVNULL, start_new_session=True)
+            self.machine.running.add(self.process.pid)
             os.close(writing)
             self.thread = threading.Thread(target=self.read, args=(reading,), daemon=True)
             self.thread.start()
@@ -87,6 +88,7 @@ class Clocks:
         if self.process:
             self.process.terminate()
             self.process.wait()
+            self.machine.running.discard(self.process.pid)
             self.thread.join(5)
 
     def summary(self, began=0.0, ended=float("inf")):

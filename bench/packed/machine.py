@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,11 +32,23 @@ class Finished:
 
 
 class Machine:
-    def __init__(self, root, work):
-        self.root, self.work, self.used = root, work, os.path.join(work, "libraries")
+    def __init__(self, root, work, keep):
+        """`keep`: the folder of work is the user's own and stays."""
+        self.root, self.work, self.keep, self.used = root, work, keep, os.path.join(work, "libraries")
         os.makedirs(self.used, exist_ok=True)
         self.environment = {**os.environ, "LD_LIBRARY_PATH": self.joined(self.used, os.environ.get("LD_LIBRARY_PATH"))}
-        self.notes = []
+        self.notes, self.running = [], set()
+
+    def end(self, *_):
+        """What a signal does: nothing that was started here stays behind. Results are on disk already."""
+        for group in list(self.running):
+            try:
+                os.killpg(group, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not self.keep:
+            shutil.rmtree(self.work, ignore_errors=True)
+        os._exit(1)
 
     @staticmethod
     def joined(*folders):
@@ -56,6 +69,7 @@ class Machine:
                                        errors="replace", env=environment, start_new_session=True)
         except OSError as why:
             return Finished(127, "", f"cannot run {command[0]}: {why.strerror}", 0)
+        self.running.add(process.pid)
         status = None
         try:
             out, err = process.communicate(timeout=max(timeout, 0.1))
@@ -63,6 +77,7 @@ class Machine:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
+        self.running.discard(process.pid)
         return Finished(status, out, err, time.monotonic() - began)
 
     def carry(self, library):

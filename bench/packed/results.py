@@ -14,6 +14,7 @@ class Results:
         os.makedirs(folder, exist_ok=True)
         self.folder, self.about, self.rows, self.lock = folder, about, [], threading.Lock()
         self.began = time.time()
+        self.write()
 
     def add(self, part, what, outcome, detail="", **figures):
         """`detail` is what the table shows behind a row; `figures` are for the JSON."""

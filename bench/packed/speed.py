@@ -38,7 +38,7 @@ class GpuPart(Part):
     def measured(self, model, limit, cache, *more):
         """One process: what it says, with the clocks of its phases."""
         args = self.context.args
-        with Clocks(args.device.split(",")[0], args.sample_ms) as clocks:
+        with Clocks(self.machine, args.device.split(",")[0], args.sample_ms) as clocks:
             found, why_not, finished = bench(self.machine, self.flags(model, *more), limit, cache)
         if why_not:
             return None, why_not, clocks
@@ -82,17 +82,20 @@ class GpuSpeed(GpuPart):
 
 
 class GpuCurve(GpuPart):
-    """Prefill for seconds in one process that makes its pipelines: whether a slow one recovers, with clocks over the same time."""
+    """Prefill for seconds in a process that makes its pipelines and in one that finds them: whether a slow one recovers, with clocks over
+    the same time."""
 
     def steps(self):
         for model in self.context.manifest["gpu_models"]:
             if model["curve"]:
-                yield Step(f"{model['name']} for {self.context.args.curve_seconds} s", 180, lambda limit, m=model: self.curve(m, limit))
+                cache = self.context.cache(f"{self.name}-{model['name']}")
+                shutil.rmtree(cache, ignore_errors=True)
+                for which in PROCESSES[:2]:
+                    yield Step(f"{model['name']} {which}, {self.context.args.curve_seconds} s", 180, lambda limit, m=model, c=cache: self.curve(m, c, limit))
 
-    def curve(self, model, limit):
-        args, cache = self.context.args, self.context.cache(f"{self.name}-{model['name']}")
-        shutil.rmtree(cache, ignore_errors=True)
-        found, why_not, clocks = self.measured(model, limit, cache, "--decode", "0", "--repeat", "1", "--seconds", str(args.curve_seconds))
+    def curve(self, model, cache, limit):
+        seconds = str(self.context.args.curve_seconds)
+        found, why_not, clocks = self.measured(model, limit, cache, "--decode", "0", "--repeat", "1", "--seconds", seconds)
         if why_not:
             return "failed", why_not, {}
         phase, points, at = found["prefill"], {}, 0.0

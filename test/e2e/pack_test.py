@@ -54,6 +54,16 @@ class Packing:
             out, result = self.pack(*flags, bin_dir=bin_dir)
             self.tally.check(f"pack.py {' '.join(flags)} is refused", harness.why_not_refusal(result, out) or (None if word in result.stderr else result.stderr))
 
+    def usual_models(self):
+        """The models of a package that nobody chose for can be made, for whatever target, and fixtures of that name are there."""
+        sys.path.insert(0, os.path.dirname(PACK))
+        import pack
+        for spec in sorted({*pack.GPU_MODELS, *pack.CPU_MODELS}):
+            made = harness.run([os.path.join(self.args.bin, "cortiq-bench"), "--synthetic", spec, "--target", TARGET, "-o", self.scratch.output(".cqa")])
+            self.tally.check(f"{spec} can be made", harness.why_not_success(made))
+        missing = [name for name in (*pack.FIXTURES, *pack.CUTS) if not os.path.exists(os.path.join(self.args.fixtures, name + ".expect.json"))]
+        self.tally.check("the usual fixtures are there", ", ".join(missing))
+
     def unpack(self, archive):
         folder = self.scratch.path("elsewhere")
         with tarfile.open(archive) as tar:
@@ -89,8 +99,11 @@ class Packing:
         self.rows_of("gpu-speed", rows, [f"{MODEL} {which}" for which in ("first", "second", "third", "together")])
         self.rows_of("gpu-peers", rows, [MODEL])
         self.check_speeds([row for row in rows if row["part"] == "gpu-speed" and "measured" in row], result.stdout)
-        curve = next(row for row in rows if row["part"] == "gpu-curve")["curve"]
-        self.tally.check("the curve has a second of warm-up and one that counts", None if len(curve) >= 3 and all(point["tokens_per_second"] > 0 for point in curve) else str(curve))
+        self.rows_of("gpu-curve", rows, [f"{MODEL} {which}, 1 s" for which in ("first", "second")])
+        for row in rows:
+            if curve := row.get("curve"):
+                right = len(curve) >= 3 and all(point["tokens_per_second"] > 0 for point in curve)
+                self.tally.check(f"{row['what']}: a second of warm-up and one that counts", None if right else str(curve))
 
     def rows_of(self, part, rows, wanted):
         found = [row["what"] for row in rows if row["part"] == part]
@@ -129,6 +142,7 @@ def main():
     with harness.Scratch() as scratch:
         packing = Packing(tally, args, scratch)
         packing.refusals()
+        packing.usual_models()
         peer = program(scratch.path("peer/llama-bench"), LLAMA_BENCH)
         archive, result = packing.pack("--fixture", FIXTURE, "--cut", FIXTURE, "--gpu-model", MODEL, "--cpu-model", MODEL, "--cpu-target", TARGET, "--no-unit-tests",
                                        "--peer", f"Other={peer}", "--peer", f"llama={peer}")
