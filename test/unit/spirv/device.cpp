@@ -62,14 +62,21 @@ bool choose(Device::State& s, std::string& why) {
 bool open(Device::State& s, std::string& why) {
   VkPhysicalDeviceVulkan13Features features13 = {};
   features13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  VkPhysicalDeviceVulkan12Features features12 = {};
+  features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+  features12.pNext = &features13;
   VkPhysicalDeviceFeatures2 features = {};
   features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &features13;
+  features.pNext = &features12;
   vkGetPhysicalDeviceFeatures2(s.physical, &features);
   s.dot = features13.shaderIntegerDotProduct;
   VkPhysicalDeviceVulkan13Features wanted = {};
   wanted.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
   wanted.shaderIntegerDotProduct = s.dot;
+  VkPhysicalDeviceVulkan12Features wanted12 = {};
+  wanted12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+  wanted12.pNext = &wanted;
+  wanted12.shaderFloat16 = features12.shaderFloat16;
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue = {};
   queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
@@ -77,7 +84,7 @@ bool open(Device::State& s, std::string& why) {
   queue.pQueuePriorities = &priority;
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.pNext = &wanted;
+  info.pNext = &wanted12;
   VkPhysicalDeviceFeatures core = {};
   core.shaderStorageBufferArrayDynamicIndexing = features.features.shaderStorageBufferArrayDynamicIndexing;
   info.pEnabledFeatures = &core;
