@@ -265,7 +265,7 @@ Status Device::create(VkPhysicalDevice physical) {
   if (!have12.shaderFloat16 || Faults::get().number("half") == 0)
     matrix_products &= ~formats::kNeedsHalfMatrices;
   const bool cooperative = matrix_products != 0;
-  offers_ |= matrix_products;
+  offers_ |= matrix_products | (Faults::get().number("half") == 1 ? formats::kNeedsHalfMatrices : 0);
   const struct {
     uint32_t capability; // of SPIR-V
     VkBool32 there;

@@ -14,6 +14,7 @@
 //   robust=0            no checks of bounds of buffers, to measure what they cost
 //   wide=0              no products on cooperative matrices, to hold what they compute against what others do
 //   half=0              no prompts on matrices of f16, as on a device without
+//   half=1              a device that says it has them, and has none: their modules are refused
 //   free=B              bytes of memory that are free, of every device
 
 #include <atomic>

@@ -30,6 +30,9 @@ GOES_ON = [
     ("allocate=7,pipeline=top_logits", "the CPU went on"),  # in the middle: room for a whole row of logits
     ("teardown=1", "in between: 0"),
 ]
+# In a prompt that takes several steps, and behind it.
+IN_PIECES = [("submit=2", "the CPU went on"), ("wait=3", "the CPU went on"), ("hang=2", "given up; the CPU went on"), ("submit=9", "the CPU went on")]
+PIECE = 4  # tokens of a step
 # Alone, without --fallback: what is refused runs elsewhere.
 REFUSED = [
     ("pipeline=matmul_i8", "'matmul_i8_q8_row' was refused"),
@@ -74,6 +77,7 @@ def check_model(tally, args, folder, environment):
     quiet = {k: v for k, v in environment.items() if k != "VK_INSTANCE_LAYERS"}
     check_cycles(tally, args, artifact, quiet)
     check_kept(tally, args, artifact, spec, folder, quiet)
+    check_library(tally, args, artifact, spec, environment)
     # Without a fallback: one sentence.
     _, result = run(args, artifact, spec, "submit=2", [], environment)
     lines = result.stderr.strip().splitlines()
@@ -82,6 +86,12 @@ def check_model(tally, args, folder, environment):
     artifact = vulkan_test.compile_model(tally, args, MODEL, NUMERICS, folder, "--prompt-numerics=half")
     if artifact:
         check_run(tally, args, artifact, spec, "half=0", [], "has no products of matrices of f16", environment)
+        check_run(tally, args, artifact, spec, "half=1", [], "lacks capability", environment)
+    artifact = vulkan_test.compile_model(tally, args, MODEL, NUMERICS, folder, "--max-batch", str(PIECE))
+    if artifact:
+        tally.check("a prompt of several steps", len(spec["prompt_ids"]) <= PIECE and f"{len(spec['prompt_ids'])} tokens")
+        for faults, says in IN_PIECES:
+            check_run(tally, args, artifact, spec, faults, ["--fallback", "cpu"], says, environment)
     # Both sides reckon in f32 here: sums in 8 bits differ enough for texts of a model of random weights to part.
     artifact = vulkan_test.compile_model(tally, args, MODEL, "exact", folder)
     if artifact:
@@ -94,6 +104,23 @@ def check_model(tally, args, folder, environment):
     if artifact:
         check_run(tally, args, artifact, scaled, "pipeline=matmul", [], "was refused", environment)
         check_run(tally, args, artifact, scaled, "matrix=30000", [], "binds at most 30000", environment)
+
+
+def check_library(tally, args, artifact, spec, environment):
+    """A program that embeds the library: the CPU goes on where it was allowed to, else there is a sentence."""
+    path = os.path.join(args.bin, "..", "lib", "libcortiq.so")
+    if not os.path.exists(path):
+        tally.skip("libcortiq.so is not built")
+        return
+    wanted = spec["greedy_ids"][:8]
+    for faults, fallback in (("", 0), ("submit=1", 1), ("submit=4", 1), ("hang=3", 1), ("allocate=1", 1), ("allocate=5", 1), ("submit=4", 0), ("allocate=1", 0)):
+        label = f"the library, {faults or 'no fault'}, {'with' if fallback else 'without'} a fallback"
+        result = harness.run([sys.executable, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "library_steps.py"), path, artifact, str(fallback),
+                              str(len(wanted)), ",".join(map(str, spec["prompt_ids"]))], env={**os.environ, **environment, "CORTIQ_GPU_FAULTS": faults})
+        if fallback or not faults:
+            tally.check(label, result.stdout.strip() != json.dumps(wanted) and f"{result.stdout}{result.stderr}, not {wanted}")
+        else:
+            tally.check(label, (result.returncode != 1 or len(result.stderr.strip().splitlines()) != 1) and f"{result.returncode}: {result.stdout}{result.stderr}")
 
 
 def ask(server, number):
