@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 """Mixtures whose experts do not all have a place on the device: an expert bank holds a part of them, the CPU runs the others beside
 it. Greedy tokens of fixtures against the recorded ones, with the validation layer listening; then refusals."""
+import json
 import os
 import re
 import sys
 
 import harness
 import vulkan_test
+
+harness.tiny_models()
+from overlay_files import CmfParts  # noqa: E402
 
 # One of each codec that the bank reads, with the experts of all layers
 # (the last with biases, and sums that are bent at a limit).
@@ -66,6 +70,7 @@ def check_models(bank):
         check_two_devices(bank, artifact, name)
         check_modes(bank, name)
         check_model_file(bank, name)
+        check_second_codec(bank)
         check_refusals(bank, artifact, name)
 
 
@@ -136,6 +141,25 @@ def check_model_file(bank, name):
             bank.check(label, found, result, lambda slots, of, used, segments, hits, uses, cold, moved: slots == room and 0 < cold < uses)
         else:
             bank.tally.check(label, found and f"--stats says: {result.stderr}")
+
+
+def check_second_codec(bank):
+    """A model has one bank: a layer with experts of another codec stays with the CPU, which is said."""
+    parts, other = (CmfParts(vulkan_test.model_file(bank.args, f"qwen3_moe-{codec}")) for codec in ("q4tp", "q2tp"))
+    parts.tensors = parts.replaced(other.named(".1.mlp.experts."))
+    model, artifact = parts.write(os.path.join(bank.folder, "two-codecs.cmf")), os.path.join(bank.folder, "two-codecs.cqa")
+    compiled = harness.run([os.path.join(bank.args.bin, "cortiq-compile"), model, "-o", artifact, "--target", "vulkan", "--numerics", "exact", "--gpu-experts=bank"])
+    bank.tally.check("a bank and a second codec: compile", harness.why_not_success(compiled))
+    if compiled.returncode:
+        return
+    spec = vulkan_test.expectation(bank.args, "qwen3_moe-q4tp")
+    _, result = vulkan_test.generate(bank.args, artifact, spec, ["--device", "none"], {})
+    wanted = {"greedy_ids": json.loads(result.stdout)["tokens"]} if result.returncode == 0 else spec
+    count, result = vulkan_test.generate(bank.args, artifact, spec, ["--device", "0", "--verbose"], bank.environment)
+    vulkan_test.check_tokens(bank.tally, "a bank and a second codec", wanted, count, result)
+    found = LINE.search(result.stderr)
+    bank.check("a bank of the first codec", found, result, lambda room, of, used, segments, hits, uses, cold, moved: room == of == 8 and uses > 0 and cold == 0)
+    bank.tally.check("a second codec is told", "a model has one bank" not in result.stderr and f"it says: {result.stderr}")
 
 
 def check_two_devices(bank, artifact, name):
