@@ -152,7 +152,7 @@ def check_serve(tally, args, artifact, environment):
     quiet = {k: v for k, v in environment.items() if k != "VK_INSTANCE_LAYERS"}
     good, health, lost, code = served(args, artifact, "", [], quiet)
     tally.check("served", (health, lost, code) != (200, False, 0) and f"health {health}, lost {lost}, status {code}")
-    for faults in ("submit=5", "wait=9"):
+    for faults in ("submit=5", "wait=9", "hang=9"):
         got, health, lost, code = served(args, artifact, faults, ["--fallback", "cpu"], quiet)
         label = f"served, {faults}, with a fallback"
         tally.check(f"{label}: the same texts", [text_of(a) for a in got] != [text_of(a) for a in good] and f"{got} and {good}")
