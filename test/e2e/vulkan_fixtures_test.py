@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Greedy tokens of fixtures on a device of Vulkan (the software device of Mesa where there is no other) against the recorded ones: one of
-each kind of layer, all of them with CORTIQ_TEST_ALL. Nothing may be left to the CPU."""
+each kind of layer, all of them with CORTIQ_TEST_ALL. Nothing may be left to the CPU, and the validation layer has nothing to say."""
 import glob
 import json
 import os
@@ -50,6 +50,8 @@ def check_case(tally, args, label, spec, case, numerics, folder, environment):
     vulkan_test.check_tokens(tally, label, case, count, result)
     left = LEFT.search(result.stderr)
     tally.check(f"{label}: all on the device", (not left or left[1] != "0") and f"--stats says: {result.stderr}")
+    heard = [line for line in (result.stdout + result.stderr).splitlines() if "VUID" in line or "Validation" in line]
+    tally.check(f"{label}: validation layer", heard and heard[0])
 
 
 def check_cut(tally, args, label, numerics, folder, environment):
@@ -80,6 +82,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         # Shaders that one fixture compiled serve the next.
         caches = {"MESA_SHADER_CACHE_DIR": folder, "XDG_CACHE_HOME": folder}
+        if vulkan_test.has_layer():
+            caches["VK_INSTANCE_LAYERS"] = vulkan_test.LAYER
+        else:
+            tally.skip("the validation layer is not installed (vulkan-validationlayers)")
         plain = {**caches, "CORTIQ_GPU_FAULTS": "features=none"}
         rows = list(all_fixtures(args)) if os.environ.get("CORTIQ_TEST_ALL") else FEW
         for label, numerics, environment in [(*row, caches) for row in rows] + [(*row, plain) for row in PLAIN]:
