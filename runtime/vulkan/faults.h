@@ -15,6 +15,8 @@
 //   wide=0              no products on cooperative matrices, to hold what they compute against what others do
 //   half=0              no prompts on matrices of f16, as on a device without
 //   half=1              a device that says it has them, and has none: their modules are refused
+//   remake=1            pipelines are made twice, the second time from what the driver kept of the first, to measure
+//                       whether those are faster than new ones
 //   free=B              bytes of memory that are free, of every device
 
 #include <atomic>

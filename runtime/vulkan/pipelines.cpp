@@ -178,8 +178,11 @@ StatusOr<VkPipeline> Pipelines::build(const artifact::GpuModule& module, VkPipel
                                    .layout = layout};
   VkPipeline pipeline = VK_NULL_HANDLE;
   const auto start = std::chrono::steady_clock::now();
-  const VkResult result =
-      call.vkCreateComputePipelines(device_->handle(), cache_.handle(), 1, &info, nullptr, &pipeline);
+  VkResult result = call.vkCreateComputePipelines(device_->handle(), cache_.handle(), 1, &info, nullptr, &pipeline);
+  if (result == VK_SUCCESS && Faults::get().number("remake")) {
+    call.vkDestroyPipeline(device_->handle(), pipeline, nullptr);
+    result = call.vkCreateComputePipelines(device_->handle(), cache_.handle(), 1, &info, nullptr, &pipeline);
+  }
   call.vkDestroyShaderModule(device_->handle(), shader, nullptr);
   if (result != VK_SUCCESS)
     return refused(result);

@@ -98,7 +98,7 @@ def check_model(tally, args, name, numerics, folder, environment):
     if name == MODELS[0][0]:
         check_without(tally, args, artifact, spec)
         check_whole_model(tally, args, name, spec, folder, environment)
-        check_pipelines(tally, args, artifact, environment)
+        check_pipelines(tally, args, artifact, spec, environment)
         check_perplexity(tally, args, artifact, folder, environment)
         check_library(tally, args, artifact, spec)
 
@@ -125,7 +125,7 @@ def check_perplexity(tally, args, artifact, folder, environment):
         tally.check(f"{label}: as on the CPU", None if 0 < mean < 1e-6 else f"they diverge by {mean} nats")
 
 
-def check_pipelines(tally, args, artifact, environment):
+def check_pipelines(tally, args, artifact, spec, environment):
     """A profile on the device says what its driver made of the shaders, in JSON one by one and else the most of each count."""
     bench = [os.path.join(args.bin, "cortiq-bench"), artifact, "--device", "0", "--prefill", "3", "--decode", "1", "--repeat", "1", "--threads", "1", "--profile"]
     found, table = (harness.run([*bench, *more], env={**os.environ, **environment}) for more in (["--json"], []))
@@ -140,6 +140,8 @@ def check_pipelines(tally, args, artifact, environment):
     counted = {name: max(p["statistics"].get(name, 0) for p in pipelines) for p in pipelines for name in p["statistics"]}
     missing = [name for name, most in counted.items() if f"{name} at most {most:.6g}: " not in table.stdout]
     tally.check(f"{label}: as a table", None if f"{len(pipelines)} pipelines made in " in table.stdout and not missing else f"{missing} in {table.stdout}")
+    count, result = generate(args, artifact, spec, ["--device", "0"], {**environment, "CORTIQ_GPU_FAULTS": "remake=1"})
+    check_tokens(tally, "pipelines made twice", spec, count, result)
     tally.note(f"the driver counts {', '.join(counted) or 'nothing'}")
 
 
