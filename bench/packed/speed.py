@@ -16,9 +16,9 @@ SLICE = 0.5  # seconds of a curve's points
 PEER_NAMES = {"llama": "--llama-bench", "ik": "--ik-bench"}  # on the CPU; every other name is a back end for GPUs
 
 
-def bench(machine, flags, limit, cache):
+def bench(machine, flags, limit, cache, **environment):
     """(JSON of one process of cortiq-bench or None, why not, the process)."""
-    finished = machine.call([machine.program("cortiq-bench"), *flags, "--json"], limit, cache=cache)
+    finished = machine.call([machine.program("cortiq-bench"), *flags, "--json"], limit, cache=cache, **environment)
     why_not = finished.why_not()
     return (None if why_not else json.loads(finished.out)), why_not, finished
 
@@ -35,11 +35,11 @@ class GpuPart(Part):
         args = self.context.args
         return [self.context.path(model["artifact"]), "--fill", "1", "--device", args.device, "--no-machine", "--prefill", str(args.prefill), *more]
 
-    def measured(self, model, limit, cache, *more):
+    def measured(self, model, limit, cache, *more, **environment):
         """One process: what it says, with the clocks of its phases."""
         args = self.context.args
         with Clocks(self.machine, args.device.split(",")[0], args.sample_ms) as clocks:
-            found, why_not, finished = bench(self.machine, self.flags(model, *more), limit, cache)
+            found, why_not, finished = bench(self.machine, self.flags(model, *more), limit, cache, **environment)
         if why_not:
             return None, why_not, clocks
         found["process_seconds"] = finished.seconds
@@ -83,7 +83,8 @@ class GpuSpeed(GpuPart):
 
 class GpuCurve(GpuPart):
     """Prefill for seconds in a process that makes its pipelines and in one that finds them: whether a slow one recovers, with clocks over
-    the same time."""
+    the same time. Then in one that makes each twice, the second time from what the driver kept of the first; and a profile, which has what
+    the driver says of each pipeline and the time of each step."""
 
     def steps(self):
         for model in self.context.manifest["gpu_models"]:
@@ -91,11 +92,19 @@ class GpuCurve(GpuPart):
                 cache = self.context.cache(f"{self.name}-{model['name']}")
                 shutil.rmtree(cache, ignore_errors=True)
                 for which in PROCESSES[:2]:
-                    yield Step(f"{model['name']} {which}, {self.context.args.curve_seconds} s", 180, lambda limit, m=model, c=cache: self.curve(m, c, limit))
+                    yield self.step(model, which, cache)
+                for which, flags, environment in (("made twice", (), {"CORTIQ_GPU_FAULTS": "remake=1"}), ("profile", ("--profile",), {})):
+                    cache = self.context.cache(f"{self.name}-{model['name']}-{which.replace(' ', '-')}")
+                    shutil.rmtree(cache, ignore_errors=True)
+                    yield self.step(model, which, cache, *flags, **environment)
 
-    def curve(self, model, cache, limit):
+    def step(self, model, which, cache, *flags, **environment):
+        return Step(f"{model['name']} {which}, {self.context.args.curve_seconds} s", 180,
+                    lambda limit: self.curve(model, cache, limit, *flags, **environment))
+
+    def curve(self, model, cache, limit, *flags, **environment):
         seconds = str(self.context.args.curve_seconds)
-        found, why_not, clocks = self.measured(model, limit, cache, "--decode", "0", "--repeat", "1", "--seconds", seconds)
+        found, why_not, clocks = self.measured(model, limit, cache, "--decode", "0", "--repeat", "1", "--seconds", seconds, *flags, **environment)
         if why_not:
             return "failed", why_not, {}
         phase, points, at = found["prefill"], {}, 0.0

@@ -99,7 +99,9 @@ class Packing:
         self.rows_of("gpu-speed", rows, [f"{MODEL} {which}" for which in ("first", "second", "third", "together")])
         self.rows_of("gpu-peers", rows, [MODEL])
         self.check_speeds([row for row in rows if row["part"] == "gpu-speed" and "measured" in row], result.stdout)
-        self.rows_of("gpu-curve", rows, [f"{MODEL} {which}, 1 s" for which in ("first", "second")])
+        self.rows_of("gpu-curve", rows, [f"{MODEL} {which}, 1 s" for which in ("first", "second", "made twice", "profile")])
+        profiles = [row["measured"] for row in rows if row["what"] == f"{MODEL} profile, 1 s"]
+        self.tally.check("the profile has pipelines", None if [bool(one["pipelines"]) for one in profiles] == [True] else str(profiles))
         for row in rows:
             if curve := row.get("curve"):
                 right = len(curve) >= 3 and all(point["tokens_per_second"] > 0 for point in curve)
