@@ -195,6 +195,10 @@ void build_r16(const Frame& f, Value args, const VectorUnit& unit, const formats
     return;
   }
   turn_codes(c, scratch);
+  if (f.spec.arm == Arm::kFast && f.spec.tokens == 1) {
+    const int64_t used = std::max(Decoder::kLadderBytes, c.turned ? int64_t(f.spec.k) : 0);
+    make_starts(c, {scratch, used}, kOverlayScratch - used);
+  }
   std::optional<Overlay> overlay;
   if (has_overlay(f.spec.codec)) {
     overlay.emplace(e, f.spec, format, f.vectors, args, Address{scratch, kOverlayScratch});

@@ -23,12 +23,15 @@ struct CoreContext {
   bool signed_dot4;          ///< … and one for vec.signed_dot4
   int64_t ahead;             ///< bytes behind a record that it asks memory for; 0: what the processor guesses will do
   Value turned = {};         ///< the only token's codes in the decoder's order, where they were arranged so
+  Address starts = {};       ///< what the only token's spans' sums start at, where that was made once a call
 };
 
 /// The finished sums of a row group: sums[t * vectors + v].
 using Sums = std::vector<Value>;
 
 Sums fast_core(CoreContext& c, Address group);
+/// Makes c.starts at an address with so many bytes of room, where fast_core makes use of them.
+void make_starts(CoreContext& c, Address at, int64_t room);
 Sums exact_core(CoreContext& c, Address group);
 
 /// Tokens that a core takes at once: as many as the registers hold sums of.

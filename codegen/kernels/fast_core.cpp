@@ -15,7 +15,8 @@
 //     acc[t][v] = fma(f32(sum) * x_scale[t], scale[v], acc);  acc = fma(x_msum[t], minimum[v], acc)
 // On targets with an int8 dot instruction sum[t][v] starts at -zero_point * sum_of_codes[t] and each step is one dot4;
 // signed levels are offset by 128 there, unless the instruction takes them as they are, and count as a zero point of
-// 128. Integer sums are exact and float steps the same, so all targets agree bit for bit.
+// 128. One token's starts are made once a call, for all row groups. Integer sums are exact and float steps the same, so
+// all targets agree bit for bit.
 
 #include <algorithm>
 #include <bit>
@@ -58,6 +59,27 @@ public:
     return sums;
   }
 
+  void make_starts(Address at, int64_t room) {
+    const unsigned span = sum_span();
+    const bool halves = span == kGroup / 2;
+    const int64_t bytes = int64_t(act_.groups) * (halves ? 8 : 4), vector = e_.vector_bytes();
+    if (c_.tokens.size() != 1 || !dot4(span) || zero_factor(span) == 0 || bytes > room)
+      return;
+    const Address from{c_.tokens[0], int64_t(halves ? act_.sum16 : act_.sum32)};
+    const auto make = [&](Address sums, Address to, unsigned lanes) {
+      e_.store(start_at(e_.load(e_.i32(), sums, lanes), zero_factor(span)), to, lanes);
+    };
+    const int64_t whole = bytes / vector * vector;
+    if (whole != 0)
+      e_.loop(e_.index(0), e_.index(whole), vector, {}, [&](Value i, const std::vector<Value>&) {
+        make({e_.offset(from.base, i, 1), from.disp}, {e_.offset(at.base, i, 1), at.disp}, 0);
+        return std::vector<Value>();
+      });
+    if (whole != bytes)
+      make(from + whole, at + whole, unsigned(bytes - whole) / 4);
+    c_.starts = at;
+  }
+
 private:
   Address slot(unsigned i) const { return c_.scratch + int64_t(i) * e_.vector_bytes(); }
 
@@ -79,7 +101,7 @@ private:
   }
 
   std::vector<Value> record(const RecordPlace& place, std::vector<Value> acc) {
-    const unsigned span = g_.row_scale ? kGroup : g_.span;
+    const unsigned span = sum_span();
     const unsigned all_steps = unsigned((place.weights + 3) / 4), spans = unsigned((place.weights + span - 1) / span);
     for (unsigned s = 0; s * span < place.weights; ++s) {
       prefetch_part(c_, place, s, spans);
@@ -92,6 +114,12 @@ private:
 
   /// Whether dot4 serves: signed levels need the sum of a span's codes there, which exists from 16 weights on.
   bool dot4(unsigned span) const { return c_.dot4 && (span >= kGroup / 2 || raised_ == 0); }
+
+  /// Weights that are summed as integers.
+  unsigned sum_span() const { return g_.row_scale ? kGroup : g_.span; }
+
+  /// By dot4, what a span's sum of codes is multiplied by for the zero point.
+  unsigned zero_factor(unsigned span) const { return g_.is_signed ? raised_ : g_.zero_point; }
 
   /// The steps of span s that exist, in the decoder's order, counted in the record.
   std::vector<unsigned> steps_of(unsigned s, unsigned span, unsigned all_steps) const {
@@ -110,13 +138,11 @@ private:
 
   /// Integer sums of one span, zero point included, by dot4.
   std::vector<Value> span_sums_dot4(const RecordPlace& place, unsigned s, unsigned span, unsigned all_steps) {
-    const unsigned zero_point = g_.is_signed ? raised_ : g_.zero_point;
     std::vector<Value> sums(sums_);
-    Value zero = e_.splat_i32(0);
     for (size_t t = 0; t < c_.tokens.size(); ++t) {
-      Value start = zero_point ? e_.sub(zero, zero_term(place, t, s, span, zero_point)) : zero;
+      Value start_of_token = start(place, t, s, span);
       for (unsigned v = 0; v < c_.vectors; ++v)
-        sums[t * c_.vectors + v] = start;
+        sums[t * c_.vectors + v] = start_of_token;
     }
     for (unsigned step : steps_of(s, span, all_steps)) {
       std::vector<Value> level(c_.vectors);
@@ -207,12 +233,25 @@ private:
 
   /// zero_point * sum of the span's activation codes.
   Value zero_term(const RecordPlace& place, size_t t, unsigned s, unsigned span, unsigned zero_point) {
-    Value sum = code_sum(place, t, s, span);
-    if (zero_point == 1)
-      return sum;
-    return std::has_single_bit(zero_point) ? e_.shl(sum, unsigned(std::countr_zero(zero_point)))
-                                           : e_.mul(sum, e_.splat_i32(int32_t(zero_point)));
+    return times(code_sum(place, t, s, span), zero_point);
   }
+  Value times(Value sum, unsigned factor) {
+    if (factor == 1)
+      return sum;
+    return std::has_single_bit(factor) ? e_.shl(sum, unsigned(std::countr_zero(factor)))
+                                       : e_.mul(sum, e_.splat_i32(int32_t(factor)));
+  }
+
+  /// What a span's sum starts at by dot4, in every lane.
+  Value start(const RecordPlace& place, size_t t, unsigned s, unsigned span) {
+    if (zero_factor(span) == 0)
+      return e_.splat_i32(0);
+    if (c_.starts.base)
+      return e_.load_splat_i32(
+          activation(c_.starts.base, place, c_.starts.disp, 4 * int64_t(kGroup / span), 4 * int64_t(s)));
+    return start_at(code_sum(place, t, s, span), zero_factor(span));
+  }
+  Value start_at(Value code_sum, unsigned factor) { return e_.sub(e_.splat_i32(0), times(code_sum, factor)); }
 
   /// Activation scale times the sum of the span's codes: what minima are multiplied by.
   Value scaled_sum(const RecordPlace& place, size_t t, unsigned s, unsigned span, Value x_scale) {
@@ -240,6 +279,10 @@ bool takes_raised_levels(const CoreContext& c, unsigned span) {
 
 Sums fast_core(CoreContext& c, Address group) {
   return FastCore(c).run(group);
+}
+
+void make_starts(CoreContext& c, Address at, int64_t room) {
+  FastCore(c).make_starts(at, room);
 }
 
 } // namespace cortiq::codegen
