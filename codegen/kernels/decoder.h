@@ -71,6 +71,11 @@ public:
   /// row.
   virtual Value levels(const Record& record, unsigned v, unsigned step) = 0;
 
+  /// Decoders that find the levels of the second half of a group's steps in the upper halves of bytes: those levels
+  /// where they stand, times sixteen.
+  virtual bool has_high_levels() const { return false; }
+  virtual Value high_levels(const Record& record, unsigned v, unsigned step) { return {}; }
+
   /// Signed levels plus 128, for dot products that take unsigned ones.
   virtual Value raised_levels(const Record& record, unsigned v, unsigned step) {
     return e_.bit_xor(levels(record, v, step), e_.splat_i8(0x80));

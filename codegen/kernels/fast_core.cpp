@@ -15,8 +15,9 @@
 //     acc[t][v] = fma(f32(sum) * x_scale[t], scale[v], acc);  acc = fma(x_msum[t], minimum[v], acc)
 // On targets with an int8 dot instruction sum[t][v] starts at -zero_point * sum_of_codes[t] and each step is one dot4;
 // signed levels are offset by 128 there, unless the instruction takes them as they are, and count as a zero point of
-// 128. One token's starts are made once a call, for all row groups. Integer sums are exact and float steps the same, so
-// all targets agree bit for bit.
+// 128. One token's starts are made once a call, for all row groups. Where a decoder has nibbles in the upper halves of
+// bytes, the only token's products of those are summed where they stand, sixteen times as large, and moved down once.
+// Integer sums are exact and float steps the same, so all targets agree bit for bit.
 
 #include <algorithm>
 #include <bit>
@@ -30,6 +31,8 @@ namespace {
 constexpr unsigned kGroup = 32;         // activations that share a scale
 constexpr int64_t kIndexStep = 4;       // the counter advances by 4 a group: codes are at index * 8, scales at index
 constexpr unsigned kMaxInRegisters = 4; // of 16 registers; twice as many of 32
+constexpr unsigned kHighBits = 4;       // below the upper nibble of a byte
+constexpr unsigned kHigh = 1u << kHighBits;
 
 class FastCore {
 public:
@@ -105,8 +108,9 @@ private:
     const unsigned all_steps = unsigned((place.weights + 3) / 4), spans = unsigned((place.weights + span - 1) / span);
     for (unsigned s = 0; s * span < place.weights; ++s) {
       prefetch_part(c_, place, s, spans);
-      std::vector<Value> sums =
-          dot4(span) ? span_sums_dot4(place, s, span, all_steps) : span_sums(place, s, span, all_steps);
+      std::vector<Value> sums = high_in_place(span) ? span_sums_in_place(place, s, span, all_steps)
+                                : dot4(span)        ? span_sums_dot4(place, s, span, all_steps)
+                                                    : span_sums(place, s, span, all_steps);
       finish_span(place, s, span, sums, acc);
     }
     return acc;
@@ -117,6 +121,11 @@ private:
 
   /// Weights that are summed as integers.
   unsigned sum_span() const { return g_.row_scale ? kGroup : g_.span; }
+
+  /// Whether upper nibbles are multiplied where they stand: with several tokens that takes more than it saves.
+  bool high_in_place(unsigned span) const {
+    return c_.tokens.size() == 1 && dot4(span) && !c_.signed_dot4 && c_.decoder.has_high_levels();
+  }
 
   /// By dot4, what a span's sum of codes is multiplied by for the zero point.
   unsigned zero_factor(unsigned span) const { return g_.is_signed ? raised_ : g_.zero_point; }
@@ -159,6 +168,23 @@ private:
         }
       }
     }
+    return sums;
+  }
+
+  /// The same of the only token with the upper nibbles where they stand.
+  std::vector<Value> span_sums_in_place(const RecordPlace& place, unsigned s, unsigned span, unsigned all_steps) {
+    std::vector<Value> sums(sums_, start(place, 0, s, span)), high_sums(sums_, e_.splat_i32(0));
+    for (unsigned step : steps_of(s, span, all_steps)) {
+      const bool high = step % (kGroup / 4) >= kGroup / 8;
+      Value x = codes(place, 0, step);
+      for (unsigned v = 0; v < c_.vectors; ++v)
+        if (high)
+          high_sums[v] = e_.dot4(high_sums[v], c_.decoder.high_levels(place.record, v, step), x, kHigh * g_.umax);
+        else
+          sums[v] = e_.dot4(sums[v], c_.decoder.levels(place.record, v, step), x, g_.umax);
+    }
+    for (unsigned v = 0; v < c_.vectors; ++v)
+      sums[v] = e_.add(sums[v], e_.shr_s(high_sums[v], kHighBits));
     return sums;
   }
 

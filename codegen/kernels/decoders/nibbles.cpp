@@ -5,6 +5,8 @@
 
 #include "codegen/kernels/decoders/nibbles.h"
 
+#include <utility>
+
 #include "codegen/kernels/decoders/decoders.h"
 
 namespace cortiq::codegen {
@@ -13,17 +15,17 @@ std::vector<unsigned> NibbleHalves::step_order(unsigned span) const {
   return {0, 4, 1, 5, 2, 6, 3, 7};
 }
 
-Value NibbleHalves::nibbles_below(const Record& record, unsigned v, unsigned step, unsigned first_unit) {
+Value NibbleHalves::stored_bytes(const Record& record, unsigned v, unsigned step, unsigned first_unit) {
   const unsigned u = first_unit + step % 4;
   Loaded& last = loaded_[v];
   if (last.unit != u || last.base != record.at.base || last.disp != record.at.disp)
     last = {u, record.at.base, record.at.disp, load_bytes(record.at, format_.field("qs"), u, v)};
-  Value bytes = last.bytes;
-  if (step >= 4) {
-    bytes = e_.bitcast(e_.shr_u(e_.bitcast(bytes, e_.i16()), 4), e_.i8());
-    last = {};
-  }
-  return bytes;
+  return step < 4 ? last.bytes : std::exchange(last, {}).bytes;
+}
+
+Value NibbleHalves::nibbles_below(const Record& record, unsigned v, unsigned step, unsigned first_unit) {
+  Value bytes = stored_bytes(record, v, step, first_unit);
+  return step < 4 ? bytes : e_.bitcast(e_.shr_u(e_.bitcast(bytes, e_.i16()), 4), e_.i8());
 }
 
 namespace {
@@ -41,6 +43,8 @@ public:
     return g;
   }
   Value levels(const Record& r, unsigned v, unsigned step) override { return nibbles(r, v, step); }
+  bool has_high_levels() const override { return true; }
+  Value high_levels(const Record& r, unsigned v, unsigned step) override { return nibbles_in_place(r, v, step); }
   Value scale(const Record& r, unsigned v, unsigned) override { return load_f16(r.at, format_.field("d"), 0, v); }
   Value minimum(const Record& r, unsigned v, unsigned) override { return load_f16(r.at, format_.field("m"), 0, v); }
 

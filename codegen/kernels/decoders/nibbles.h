@@ -23,8 +23,15 @@ protected:
   }
   /// The same with anything above them.
   Value nibbles_below(const Record& record, unsigned v, unsigned step, unsigned first_unit = 0);
+  /// Nibbles of step 4..7 where they stand, the upper ones of bytes.
+  Value nibbles_in_place(const Record& record, unsigned v, unsigned step) {
+    return e_.bit_and(stored_bytes(record, v, step, 0), e_.splat_i8(0xf0));
+  }
 
 private:
+  /// The bytes that hold a step's nibbles.
+  Value stored_bytes(const Record& record, unsigned v, unsigned step, unsigned first_unit);
+
   struct Loaded {
     unsigned unit = ~0u;
     Value base;

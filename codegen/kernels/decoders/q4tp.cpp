@@ -131,6 +131,8 @@ public:
     return g;
   }
   Value levels(const Record& r, unsigned v, unsigned step) override { return nibbles(r, v, step); }
+  bool has_high_levels() const override { return true; }
+  Value high_levels(const Record& r, unsigned v, unsigned step) override { return nibbles_in_place(r, v, step); }
 };
 
 class Q2tpDecoder final : public WithLadder<BitFields> {
