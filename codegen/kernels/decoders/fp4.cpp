@@ -40,16 +40,9 @@ public:
   }
   Value scale(const Record& r, unsigned v, unsigned) override {
     Value k = e_.widen_unsigned(e_.load(e_.narrow(e_.i8_type()), unit(r.at, format_.field("e"), 0, v)));
-    if (!ggml_) {
-      Value power = e_.fmax(e_.bitcast(e_.shl(k, 23), e_.f32()), e_.splat_f32(0x1p-127f));
-      return e_.mul(power, e_.splat_f32(0.5f));
-    }
-    // 2^(k - 128) as the product of two normal powers: k/2 - 64 and the rest.
-    Value half = e_.shr_u(k, 1);
-    Value bias = e_.splat_i32(127 - 64);
-    Value low = e_.bitcast(e_.shl(e_.add(half, bias), 23), e_.f32());
-    Value high = e_.bitcast(e_.shl(e_.add(e_.sub(k, half), bias), 23), e_.f32());
-    return e_.mul(low, high);
+    Value power = e_.fmax(e_.bitcast(e_.shl(k, 23), e_.f32()), e_.splat_f32(0x1p-127f));
+    Value half = e_.mul(power, e_.splat_f32(0.5f));
+    return ggml_ ? e_.fmin(half, e_.splat_f32(0x1p127f)) : half; // 255 has become infinity
   }
 
 private:

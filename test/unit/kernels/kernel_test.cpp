@@ -237,33 +237,75 @@ TEST_P(KernelTest, TilesOfBf16MatchTheRoundedReference) {
     }
 }
 
-/// With one activation of 1 the sum is one weight, exactly: nothing but its level times its row's rung.
-TEST(LadderKernelTest, ScalesAreTheLaddersBitForBit) {
+/// The arm's form of K activations of which one is 1, with a scale of 1 where there are scales.
+std::vector<uint8_t> one_activation(codegen::Arm arm, uint64_t k, uint64_t which) {
+  const auto put = [](std::vector<uint8_t>& bytes, uint64_t at, auto value) {
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+  };
+  if (arm == codegen::Arm::kExact) {
+    std::vector<uint8_t> floats(4 * k);
+    put(floats, 4 * which, 1.0f);
+    return floats;
+  }
+  const formats::Q8ActLayout layout = formats::q8_act_layout(k);
+  const uint64_t group = which / 32;
+  std::vector<uint8_t> record(layout.bytes);
+  put(record, which, int8_t(1));
+  put(record, layout.scale + 4 * group, 1.0f);
+  put(record, layout.msum + 4 * group, 1.0f);
+  put(record, layout.sum32 + 4 * group, int32_t(1));
+  put(record, layout.sum16 + 4 * (which / 16), int32_t(1));
+  return record;
+}
+
+/// With one activation of 1 the sum is one weight, exactly: nothing but its level times its scale. Every fifth weight
+/// of the first `rows` rows is held against the reference decode, on every target.
+void expect_weights(KernelProblem problem, KernelData data, uint64_t rows) {
   mlir::MLIRContext context;
-  const formats::Codec& codec = formats::codec_info(formats::CodecId::kQ4TP);
+  const formats::Codec& codec = formats::codec_info(problem.spec.codec);
+  const std::span<const uint8_t> packed(data.weights.data(), data.weights.size() - formats::kLayoutTailPadding);
+  std::vector<std::vector<float>> expected(rows, std::vector<float>(problem.spec.k));
+  for (uint64_t r = 0; r < rows; ++r)
+    ASSERT_TRUE(
+        formats::decode_packed_row(codec, problem.spec.layout, packed, data.rows, problem.spec.k, r, expected[r].data())
+            .ok());
   for (const X86Target& target : kX86Targets) {
     if (!testing::missing_for(target.name).empty())
       continue;
-    KernelProblem problem{};
-    problem.spec = {.codec = codec.id, .k = 8 * 32, .rows = 16, .arm = codegen::Arm::kExact, .isa = target.name};
-    problem.groups = 4;
-    KernelData data = make_kernel_data(problem, Data::kZero, 77);
-    std::vector<float> row(problem.spec.k);
+    problem.spec.isa = target.name;
     for (uint64_t k = 0; k < problem.spec.k; k += 5) {
-      std::fill(data.act.begin(), data.act.end(), 0);
-      const float one = 1;
-      std::memcpy(data.act.data() + k * sizeof(float), &one, sizeof(one));
+      data.act = one_activation(problem.spec.arm, problem.spec.k, k);
       const std::vector<float> got = run_machine_code(context, problem, target, data);
       ASSERT_EQ(got.size(), data.rows);
-      for (uint64_t r = 0; r < data.rows; ++r) {
-        const std::span<const uint8_t> packed(data.weights.data(), data.weights.size() - formats::kLayoutTailPadding);
-        ASSERT_TRUE(
-            formats::decode_packed_row(codec, problem.spec.layout, packed, data.rows, problem.spec.k, r, row.data())
-                .ok());
-        ASSERT_EQ(got[r], row[k]) << target.name << " row " << r << " weight " << k;
-      }
+      for (uint64_t r = 0; r < rows; ++r)
+        ASSERT_EQ(got[r], expected[r][k]) << codegen::kernel_name(problem.spec) << " row " << r << " weight " << k;
     }
   }
+}
+
+/// A whole code word and a part of one.
+TEST(LadderKernelTest, ScalesAreTheLaddersBitForBit) {
+  for (codegen::Arm arm : {codegen::Arm::kExact, codegen::Arm::kFast}) {
+    const KernelProblem problem{{.codec = formats::CodecId::kQ4TP, .k = 8 * 32, .arm = arm}, 4};
+    expect_weights(problem, make_kernel_data(problem, Data::kZero, 77), 4 * formats::kRowGroup);
+  }
+}
+
+/// Row r has scale r: every power of two, subnormal ones included. From 253 on there are infinite weights, which sums
+/// of floats do not bear; 255 is no number without "ggml".
+TEST(Mxfp4KernelTest, ScalesArePowersOfTwo) {
+  for (const formats::CodecId id : {formats::CodecId::kMXFP4, formats::CodecId::kMXFP4_GGML})
+    for (codegen::Arm arm : {codegen::Arm::kExact, codegen::Arm::kFast}) {
+      const KernelProblem problem{{.codec = id, .k = 32, .arm = arm}, 16};
+      KernelData data = make_kernel_data(problem, Data::kZero, 5);
+      const formats::R16Format format = *formats::r16_format(formats::codec_info(id), problem.spec.k);
+      const uint64_t group_bytes = formats::kRowGroup * format.row_bytes();
+      for (uint64_t r = 0; r < data.rows; ++r)
+        data.weights[format.tensor_bytes + r / formats::kRowGroup * group_bytes +
+                     formats::kRowGroup * (format.header_bytes + format.field("e").offset) + r % formats::kRowGroup] =
+            uint8_t(r);
+      expect_weights(problem, data, arm == codegen::Arm::kExact ? 253 : id == formats::CodecId::kMXFP4 ? 255 : 256);
+    }
 }
 
 /// The materialised path gives the bits of the kernels for one token, in both arms and on every target, for numbers of
