@@ -67,7 +67,7 @@ def ran(command):
 class Package:
     def __init__(self, args, folder):
         self.args, self.folder, self.jobs = args, folder, {}
-        self.manifest = {"gpu_cases": [], "cpu_cases": [], "gpu_cuts": [], "cpu_cuts": [], "gpu_models": [], "cpu_models": [], "cpu_targets": CPU_TARGETS,
+        self.manifest = {"gpu_cases": [], "cpu_cases": [], "gpu_cuts": [], "cpu_cuts": [], "gpu_models": [], "cpu_models": [], "cpu_targets": args.cpu_targets,
                          "peers": {}, "unit_tests": []}
 
     def path(self, *names):
@@ -174,7 +174,6 @@ class Package:
             except BaseException:  # one that cannot be made ends the program: the rest need not be made
                 pool.shutdown(cancel_futures=True)
                 raise
-        self.manifest["cpu_targets"] = self.args.cpu_targets
         self.manifest["version"] = self.version()
         for name in sorted(os.listdir(os.path.join(HERE, "packed"))):
             if name.endswith(".py"):
